@@ -101,7 +101,7 @@ def fill(url: str, players: int) -> None:
         "INSERT INTO abex_players (name, definition, head) SELECT 'p' || n, definition, head"
         f" FROM abex_players, {numbers} WHERE name = 'p0'",
         "INSERT INTO abex_events SELECT p.id, e.seq, e.kind, e.moment, e.body FROM abex_players AS p, abex_events AS e"
-        " WHERE e.player = (SELECT id FROM abex_players WHERE name = 'p0') AND p.name <> 'p0'",
+        " WHERE e.player = (SELECT id FROM abex_players WHERE name = 'p0') AND p.name <> 'p0' AND p.id > 0",
     )
     if url.startswith("sqlite"):
         with sqlite3.connect(url.removeprefix("sqlite:///").partition("?")[0]) as base:
@@ -385,7 +385,7 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
     for replayed in (rows[:1_000], rows[1_000:]):
         began = time.process_time()
         for seq, body in replayed:
-            state.apply(decode(body), definition.terms, learning.at(seq))
+            state.apply(decode(body), learning.at(seq))
         replay = (time.process_time() - began) / len(replayed)
     return {
         "decide": 1e6 * decide / count,

@@ -65,7 +65,7 @@ def replayed(policy: str, compiled: bool, folder: str) -> Callable[[int], None]:
         for _ in range(1_000):
             player.update_many([(player.decide(), 1.0) for _ in range(5)])
         bodies = [body for _, body in player.events()]
-        fresh, template, settings = player.definition.replica(compiled), player._template, player.settings
+        fresh, template = player.definition.replica(compiled), player._template
         learning = player._learning
 
     def work(count: int) -> None:
@@ -73,7 +73,7 @@ def replayed(policy: str, compiled: bool, folder: str) -> Callable[[int], None]:
         for body in bodies[:count]:
             event = decode(body)
             state.check(event, template)
-            state.apply(event, settings, learning.resting)
+            state.apply(event, learning.resting)
 
     return work
 

@@ -139,6 +139,7 @@ NO_TABLE = {
     "conversions",
     "many_players",
     "network_cut",
+    "paper",
     "players",
     "recommendation",
 }

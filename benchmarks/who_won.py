@@ -205,6 +205,13 @@ def certify(runs: int) -> str:
 
 
 @cache
+@kernel
+def growth_of_moments(count: float, total: float, squares: float, mean: float, sign: float) -> float:
+    """Evidence by moments that a mean is above (sign 1) or below (sign -1) ``mean``."""
+    _, shift, spread = moments.by_bound(count, total, squares, mean, sign)
+    return moments.mixed(shift, spread)
+
+
 def leaving(growth: Any, by_moments: bool) -> Any:
     """Whether a run leaves its sequence at any step, compiled."""
 
@@ -240,7 +247,7 @@ def widths(runs: int) -> str:
     for name in ("coins of .5", "coins of .02", "heavy tail, mean .015", "small variance"):
         rng = np.random.default_rng([33, len(name)])
         coin = name.startswith("coins")
-        leaves = leaving(sums.log_growth, False) if coin else leaving(moments.log_growth_of_moments, True)
+        leaves = leaving(sums.log_growth, False) if coin else leaving(growth_of_moments, True)
         left = []
         for _ in range(runs):
             x, mean = drawn(name, rng, 2_000)

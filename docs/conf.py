@@ -26,6 +26,7 @@ extensions = [
 exclude_patterns = [
     "_build",
     "changing_worlds_table.md",
+    "experiments_tables.md",
     "which_policy_tables.md",
     "why_one_may_look_tables.md",
 ]
@@ -49,7 +50,12 @@ highlight_language = (
 )
 html_theme = "pydata_sphinx_theme"
 html_title = "abex"
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 4}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 4,
+    "pygments_dark_style": "github-dark",  # its comments are grey
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 600.0  # seconds after which a test is taken to hang; nothing that works takes so long
+#: seconds after which a test is taken to hang; nothing that works takes so long
+PATIENCE = float(os.environ.get("ABEX_TEST_PATIENCE", "600"))
 KERNEL_PATIENCE = {
     f"{what}timeout": int(PATIENCE) for what in ("", "startup_", "iopub_")
 }  # of a client of notebooks: to start, to work, to print

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +27,8 @@ from typing import Any, NamedTuple, Protocol
 import httpx
 import numpy as np
 from examples.shop.app import BANNERS, create_app, open_player
+
+from abex.players import UnavailableError
 
 ROOT = Path(__file__).parents[2]
 RATES = {"red": 0.05, "green": 0.08, "blue": 0.12, "grey": 0.02, "gold": 0.18}
@@ -82,11 +85,15 @@ class PlayerWorker:
 
     def click(self, moment: float, decision: str) -> bool:
         self.moment = moment
-        return self.player.update(decision, True)
+        try:
+            return self.player.update(decision, True)
+        except UnavailableError as error:  # a busy disk: what is kept is written later
+            return error.kept
 
     def catch_up(self, moment: float) -> None:
         self.moment = moment
-        self.player.refresh()
+        with suppress(UnavailableError):  # a busy disk: then at the next tick
+            self.player.refresh()
 
     def close(self) -> None:
         self.player.close()

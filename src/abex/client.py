@@ -14,13 +14,15 @@ True
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
 
 from abex.support.errors import UserError
@@ -35,7 +37,8 @@ LATER = frozenset({429, 502, 503, 504})
 Arm = str | int
 Rewards = Mapping[Any, float]  # of other arms
 JSON = dict[str, Any]
-T = TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T", covariant=True)
 
 
 class ServiceError(UserError):
@@ -53,6 +56,7 @@ class Choice:
     id: str
     arm: Arm
     probability: float | None
+    player: str | None = None  # who decided, where an alias was asked
 
 
 @dataclass(frozen=True)
@@ -75,104 +79,8 @@ class _Call(Generic[T]):
     headers: Mapping[str, str] | None = None
 
 
-def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call[JSON]:
-    wanted = arms if isinstance(arms, int) else list(arms)
-    return _Call("POST", "/v1/players", {"name": name, "policy": policy, "arms": wanted, **terms}, _json)
-
-
-def _players() -> _Call[list[str]]:
-    return _Call("GET", "/v1/players", None, lambda answer: [one["name"] for one in _json(answer)["players"]])
-
-
-def _decide(player: str, unit: str | None) -> _Call[Choice]:
-    body = _given(key=_key(), unit=unit)
-    return _Call("POST", _of(player, "/decisions"), body, lambda answer: Choice(**_json(answer)))
-
-
-def _decide_many(player: str, count: int | None, units: Sequence[str | None] | None) -> _Call[list[Choice]]:
-    body = _given(key=_key(), **({"count": count} if units is None else {"units": list(units)}))
-
-    def parse(answer: httpx.Response) -> list[Choice]:
-        return [Choice(**one) for one in _json(answer)["decisions"]]
-
-    return _Call("POST", _of(player, "/decisions/batch"), body, parse)
-
-
-def _reward(
-    player: str,
-    decision: str,
-    reward: float,
-    also: Rewards | None,
-    key: str | None,
-    corrects: bool | None = None,
-) -> _Call[bool]:
-    body = _given(decision=decision, reward=reward, also=_named(also), key=key, corrects=corrects)
-    return _Call("POST", _of(player, "/rewards"), body, _learned)
-
-
-def _reward_many(player: str, rewards: Iterable[tuple[str, float]]) -> _Call[list[bool]]:
-    body = {"rewards": [{"decision": decision, "reward": reward} for decision, reward in rewards]}
-    return _Call("POST", _of(player, "/rewards/batch"), body, _learned)
-
-
-def _observe(player: str, arm: Arm, reward: float, also: Rewards | None) -> _Call[bool]:
-    body = _given(arm=arm, reward=reward, also=_named(also), key=_key())
-    return _Call("POST", _of(player, "/observations"), body, _learned)
-
-
-def _add_arm(player: str, name: Arm | None) -> _Call[Arm]:
-    path = _of(player, "/arms")
-    return _Call("POST", path, {"name": name}, lambda answer: _json(answer)["arm"], repeatable=False)
-
-
-def _rename_arm(player: str, arm: Arm, name: Arm) -> _Call[None]:
-    return _Call("PATCH", _arm(player, arm), {"name": name}, lambda answer: None, repeatable=False)
-
-
-def _remove_arm(player: str, arm: Arm) -> _Call[None]:
-    return _Call("DELETE", _arm(player, arm), None, lambda answer: None, repeatable=False)
-
-
-def _summary(player: str, limit: int) -> _Call[JSON]:
-    return _Call("GET", _of(player, f"/summary?limit={limit}"), None, _json)
-
-
-def _probabilities(player: str) -> _Call[dict[Arm, float]]:
-    def parse(answer: httpx.Response) -> dict[Arm, float]:
-        return {one["arm"]: one["probability"] for one in _json(answer)["probabilities"]}
-
-    return _Call("GET", _of(player, "/probabilities"), None, parse)
-
-
-def _winner(player: str, risk: float, at_least: float | None) -> _Call[JSON]:
-    more = "" if at_least is None else f"&at_least={at_least!r}"
-    return _Call("GET", _of(player, f"/winner?risk={risk!r}{more}"), None, _json)
-
-
-def _evaluate(player: str, policies: Sequence[str], learn: float) -> _Call[JSON]:
-    return _Call("POST", _of(player, "/evaluate"), {"policies": list(policies), "learn": learn}, _json)
-
-
-def _log(player: str, format: str, last: int | None) -> _Call[bytes]:
-    query = httpx.QueryParams(_given(format=format, last=last))
-    return _Call("GET", _of(player, f"/log?{query}"), None, lambda answer: answer.content)
-
-
-def _export(player: str) -> _Call[Export]:
-    path = _of(player, "/export")
-    return _Call("GET", path, None, lambda answer: Export(answer.content, answer.headers["etag"]))
-
-
-def _delete(player: str, tag: str) -> _Call[None]:
-    return _Call("DELETE", _of(player, ""), None, lambda answer: None, False, {"if-match": tag})
-
-
-def _archive(player: str, tag: str) -> _Call[None]:
-    return _Call("POST", _of(player, "/archive"), None, lambda answer: None, True, {"if-match": tag})
-
-
-def _restore(player: str) -> _Call[None]:
-    return _Call("POST", _of(player, "/restore"), None, lambda answer: None)
+def _alias_path(name: str) -> str:
+    return f"/v1/aliases/{quote(name, safe='')}"
 
 
 def _of(player: str, rest: str) -> str:
@@ -198,6 +106,10 @@ def _named(also: Rewards | None) -> dict[str, float] | None:
 
 def _json(answer: httpx.Response) -> Any:
     return answer.json()
+
+
+def _nothing(answer: httpx.Response) -> None:
+    """Nothing is said beyond that it is done."""
 
 
 def _learned(answer: httpx.Response) -> Any:
@@ -242,8 +154,30 @@ def _sentence(answer: httpx.Response) -> str:
         return f"the service answered {answer.status_code}"
 
 
-class _Connected:
-    """What both clients are made from."""
+class _Method(Protocol[P, T]):
+    """A method of both clients, as types have it."""
+
+    @overload
+    def __get__(self, client: Client, cls: type[Client]) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, cls: type[AsyncClient]) -> Callable[P, Awaitable[T]]: ...
+
+
+def _method(call: Callable[Concatenate[Any, P], _Call[T]]) -> _Method[P, T]:
+    """The method of both clients that makes a call: `Client` returns the answer, `AsyncClient` what gives it when awaited."""
+
+    @wraps(call)
+    def method(client: Any, *given: P.args, **named: P.kwargs) -> Any:
+        return client._do(call(client, *given, **named))
+
+    shown = inspect.signature(call)
+    answer = str(shown.return_annotation).removeprefix("_Call[").removesuffix("]")
+    method.__signature__ = shown.replace(return_annotation=answer)  # type: ignore[attr-defined]
+    return method  # type: ignore[return-value]
+
+
+class _Service:
+    """What a service can be asked, and the connections to it."""
 
     _http_client: type[httpx.Client | httpx.AsyncClient]
     _http: Any
@@ -262,8 +196,170 @@ class _Connected:
         self._patience = patience
         self._http = self._http_client(**given | options)
 
+    @_method
+    def create(
+        self, /, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any
+    ) -> _Call[JSON]:
+        """Make a player; nothing happens if there is the same one. ``terms``: horizon, rewards, expire, unrewarded, edges."""
+        wanted = arms if isinstance(arms, int) else list(arms)
+        return _Call("POST", "/v1/players", {"name": name, "policy": policy, "arms": wanted, **terms}, _json)
 
-class Client(_Connected, AbstractContextManager["Client"]):
+    @_method
+    def players(self) -> _Call[list[str]]:
+        """Their names."""
+        return _Call(
+            "GET", "/v1/players", None, lambda answer: [one["name"] for one in _json(answer)["players"]]
+        )
+
+    @_method
+    def decide(self, player: str, unit: str | None = None) -> _Call[Choice]:
+        """What to try next; a unit gets the same choice until that is rewarded or expires."""
+        body = _given(key=_key(), unit=unit)
+        return _Call("POST", _of(player, "/decisions"), body, lambda answer: Choice(**_json(answer)))
+
+    @_method
+    def decide_many(
+        self, player: str, count: int | None = None, *, units: Sequence[str | None] | None = None
+    ) -> _Call[list[Choice]]:
+        """``count`` choices of different arms, or one for each of ``units``."""
+        body = _given(key=_key(), **({"count": count} if units is None else {"units": list(units)}))
+
+        def parse(answer: httpx.Response) -> list[Choice]:
+            return [Choice(**one) for one in _json(answer)["decisions"]]
+
+        return _Call("POST", _of(player, "/decisions/batch"), body, parse)
+
+    @_method
+    def reward(
+        self,
+        player: str,
+        decision: str,
+        reward: float,
+        also: Rewards | None = None,
+        key: str | None = None,
+    ) -> _Call[bool]:
+        """The reward of a decision; False if it had one already, has expired or is forgotten.
+
+        Also False if an attempt of this call, whose answer was lost, has reported it: it counts once. Where a decision may have
+        several conversions, each has a ``key``, such as an order's number.
+        """
+        body = _given(decision=decision, reward=reward, also=_named(also), key=key)
+        return _Call("POST", _of(player, "/rewards"), body, _learned)
+
+    @_method
+    def correct(self, player: str, decision: str, reward: float, key: str | None = None) -> _Call[bool]:
+        """What a decision really paid, or its conversion under a ``key``; False if that is known, or its time is over."""
+        body = _given(decision=decision, reward=reward, key=key, corrects=True)
+        return _Call("POST", _of(player, "/rewards"), body, _learned)
+
+    @_method
+    def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> _Call[list[bool]]:
+        """Rewards of several decisions: all are learned, or none if one is wrong."""
+        body = {"rewards": [{"decision": decision, "reward": reward} for decision, reward in rewards]}
+        return _Call("POST", _of(player, "/rewards/batch"), body, _learned)
+
+    @_method
+    def observe(self, player: str, arm: Arm, reward: float, also: Rewards | None = None) -> _Call[bool]:
+        """What an arm paid that was tried without a decision of the player."""
+        body = _given(arm=arm, reward=reward, also=_named(also), key=_key())
+        return _Call("POST", _of(player, "/observations"), body, _learned)
+
+    @_method
+    def add_arm(self, player: str, name: Arm | None = None) -> _Call[Arm]:
+        """An arm never seen; sent once."""
+        return _Call("POST", _of(player, "/arms"), {"name": name}, lambda answer: _json(answer)["arm"], False)
+
+    @_method
+    def rename_arm(self, player: str, arm: Arm, name: Arm) -> _Call[None]:
+        """Another name for an arm; sent once."""
+        return _Call("PATCH", _arm(player, arm), {"name": name}, _nothing, False)
+
+    @_method
+    def remove_arm(self, player: str, arm: Arm) -> _Call[None]:
+        """Remove an arm for ever; sent once."""
+        return _Call("DELETE", _arm(player, arm), None, _nothing, False)
+
+    @_method
+    def summary(self, player: str, limit: int = 100) -> _Call[JSON]:
+        """Counts, and of the arms chosen most: pulls, mean with interval, probability now."""
+        return _Call("GET", _of(player, f"/summary?limit={limit}"), None, _json)
+
+    @_method
+    def probabilities(self, player: str) -> _Call[dict[Arm, float]]:
+        """The probability of each arm at the next decision."""
+
+        def parse(answer: httpx.Response) -> dict[Arm, float]:
+            return {one["arm"]: one["probability"] for one in _json(answer)["probabilities"]}
+
+        return _Call("GET", _of(player, "/probabilities"), None, parse)
+
+    @_method
+    def winner(self, player: str, risk: float = 0.05, at_least: float | None = None) -> _Call[JSON]:
+        """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
+        query = httpx.QueryParams(_given(risk=risk, at_least=at_least))
+        return _Call("GET", _of(player, f"/winner?{query}"), None, _json)
+
+    @_method
+    def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> _Call[JSON]:
+        """What other policies would have earned, from the log of this player."""
+        return _Call("POST", _of(player, "/evaluate"), {"policies": list(policies), "learn": learn}, _json)
+
+    @_method
+    def log(self, player: str, format: str = "csv", last: int | None = None) -> _Call[bytes]:
+        """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
+        query = httpx.QueryParams(_given(format=format, last=last))
+        return _Call("GET", _of(player, f"/log?{query}"), None, lambda answer: answer.content)
+
+    @_method
+    def export(self, player: str) -> _Call[Export]:
+        """The player with all it knows, as the content of a file."""
+        path = _of(player, "/export")
+        return _Call("GET", path, None, lambda answer: Export(answer.content, answer.headers["etag"]))
+
+    @_method
+    def archive(self, player: str, tag: str) -> _Call[None]:
+        """Let a player rest until `restore`; ``tag`` is that of an export after its last event."""
+        return _Call("POST", _of(player, "/archive"), None, _nothing, True, {"if-match": tag})
+
+    @_method
+    def restore(self, player: str) -> _Call[None]:
+        """Bring back a player that was archived."""
+        return _Call("POST", _of(player, "/restore"), None, _nothing)
+
+    @_method
+    def delete(self, player: str, tag: str) -> _Call[None]:
+        """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
+        return _Call("DELETE", _of(player, ""), None, _nothing, False, {"if-match": tag})
+
+    @_method
+    def aliases(self) -> _Call[dict[str, dict[str, int]]]:
+        """Where each alias sends units: per cent by player."""
+        return _Call("GET", "/v1/players?limit=1", None, lambda answer: _json(answer)["aliases"])
+
+    @_method
+    def alias(self, name: str, split: Mapping[str, int]) -> _Call[None]:
+        """Let a name stand for players, each for so many per cent of the units."""
+        return _Call("PUT", _alias_path(name), {"split": dict(split)}, _nothing)
+
+    @_method
+    def rollback(self, name: str) -> _Call[dict[str, int]]:
+        """Bring back the split that an alias had before its last change, and return it."""
+        path = f"{_alias_path(name)}/rollback"
+        return _Call("POST", path, {"key": _key()}, lambda answer: _json(answer)["split"])
+
+    @_method
+    def remove_alias(self, name: str) -> _Call[None]:
+        """Let a name stand for nothing any more; sent once."""
+        return _Call("DELETE", _alias_path(name), None, _nothing, False)
+
+    @_method
+    def changes(self, last: int = 100, before: int | None = None) -> _Call[list[JSON]]:
+        """Who changed what, the latest first; ``before`` a number ``seq``, to go on."""
+        query = httpx.QueryParams(_given(limit=last, before=before))
+        return _Call("GET", f"/v1/changes?{query}", None, lambda answer: _json(answer)["changes"])
+
+
+class Client(_Service, AbstractContextManager["Client"]):
     """A service, from ordinary code; may be shared by threads.
 
     Parameters
@@ -293,99 +389,6 @@ class Client(_Connected, AbstractContextManager["Client"]):
         except httpx.TransportError as error:
             return error
 
-    def create(self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any) -> JSON:
-        """Make a player; nothing happens if there is the same one. ``terms``: horizon, rewards, expire, unrewarded, edges."""
-        return self._do(_create(name, arms, policy, terms))
-
-    def players(self) -> list[str]:
-        """Their names."""
-        return self._do(_players())
-
-    def decide(self, player: str, unit: str | None = None) -> Choice:
-        """What to try next; a unit gets the same choice until that is rewarded or expires."""
-        return self._do(_decide(player, unit))
-
-    def decide_many(
-        self, player: str, count: int | None = None, *, units: Sequence[str | None] | None = None
-    ) -> list[Choice]:
-        """``count`` choices of different arms, or one for each of ``units``."""
-        return self._do(_decide_many(player, count, units))
-
-    def reward(
-        self,
-        player: str,
-        decision: str,
-        reward: float,
-        also: Rewards | None = None,
-        key: str | None = None,
-    ) -> bool:
-        """The reward of a decision; False if it had one already, has expired or is forgotten.
-
-        Also False if an attempt of this call, whose answer was lost, has reported it: it counts once. Where a decision may have
-        several conversions, each has a ``key``, such as an order's number.
-        """
-        return self._do(_reward(player, decision, reward, also, key))
-
-    def correct(self, player: str, decision: str, reward: float, key: str | None = None) -> bool:
-        """What a decision really paid, or its conversion under a ``key``; False if that is known, or its time is over."""
-        return self._do(_reward(player, decision, reward, None, key, True))
-
-    def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
-        """Rewards of several decisions: all are learned, or none if one is wrong."""
-        return self._do(_reward_many(player, rewards))
-
-    def observe(self, player: str, arm: Arm, reward: float, also: Rewards | None = None) -> bool:
-        """What an arm paid that was tried without a decision of the player."""
-        return self._do(_observe(player, arm, reward, also))
-
-    def add_arm(self, player: str, name: Arm | None = None) -> Arm:
-        """An arm never seen; sent once."""
-        return self._do(_add_arm(player, name))
-
-    def rename_arm(self, player: str, arm: Arm, name: Arm) -> None:
-        """Another name for an arm; sent once."""
-        self._do(_rename_arm(player, arm, name))
-
-    def remove_arm(self, player: str, arm: Arm) -> None:
-        """Remove an arm for ever; sent once."""
-        self._do(_remove_arm(player, arm))
-
-    def summary(self, player: str, limit: int = 100) -> JSON:
-        """Counts, and of the arms chosen most: pulls, mean with interval, probability now."""
-        return self._do(_summary(player, limit))
-
-    def probabilities(self, player: str) -> dict[Arm, float]:
-        """The probability of each arm at the next decision."""
-        return self._do(_probabilities(player))
-
-    def winner(self, player: str, risk: float = 0.05, at_least: float | None = None) -> JSON:
-        """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
-        return self._do(_winner(player, risk, at_least))
-
-    def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
-        """What other policies would have earned, from the log of this player."""
-        return self._do(_evaluate(player, policies, learn))
-
-    def log(self, player: str, format: str = "csv", last: int | None = None) -> bytes:
-        """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
-        return self._do(_log(player, format, last))
-
-    def export(self, player: str) -> Export:
-        """The player with all it knows, as the content of a file."""
-        return self._do(_export(player))
-
-    def archive(self, player: str, tag: str) -> None:
-        """Let a player rest until `restore`; ``tag`` is that of an export after its last event."""
-        self._do(_archive(player, tag))
-
-    def restore(self, player: str) -> None:
-        """Bring back a player that was archived."""
-        self._do(_restore(player))
-
-    def delete(self, player: str, tag: str) -> None:
-        """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
-        self._do(_delete(player, tag))
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -394,7 +397,7 @@ class Client(_Connected, AbstractContextManager["Client"]):
         self.close()
 
 
-class AsyncClient(_Connected):
+class AsyncClient(_Service):
     """A service, from asyncio: what a web application uses while it answers; see `Client` for the parameters."""
 
     _http_client = httpx.AsyncClient
@@ -411,97 +414,6 @@ class AsyncClient(_Connected):
             return await self._http.request(call.method, call.path, json=call.body, headers=call.headers)
         except httpx.TransportError as error:
             return error
-
-    async def create(
-        self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any
-    ) -> JSON:
-        """Make a player; nothing happens if there is the same one. ``terms``: horizon, rewards, expire, unrewarded, edges."""
-        return await self._do(_create(name, arms, policy, terms))
-
-    async def players(self) -> list[str]:
-        """Their names."""
-        return await self._do(_players())
-
-    async def decide(self, player: str, unit: str | None = None) -> Choice:
-        """What to try next; a unit gets the same choice until that is rewarded or expires."""
-        return await self._do(_decide(player, unit))
-
-    async def decide_many(
-        self, player: str, count: int | None = None, *, units: Sequence[str | None] | None = None
-    ) -> list[Choice]:
-        """``count`` choices of different arms, or one for each of ``units``."""
-        return await self._do(_decide_many(player, count, units))
-
-    async def reward(
-        self,
-        player: str,
-        decision: str,
-        reward: float,
-        also: Rewards | None = None,
-        key: str | None = None,
-    ) -> bool:
-        """The reward of a decision; False if it had one already, has expired or is forgotten."""
-        return await self._do(_reward(player, decision, reward, also, key))
-
-    async def correct(self, player: str, decision: str, reward: float, key: str | None = None) -> bool:
-        """What a decision really paid, or its conversion under a ``key``; False if that is known, or its time is over."""
-        return await self._do(_reward(player, decision, reward, None, key, True))
-
-    async def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
-        """Rewards of several decisions: all are learned, or none if one is wrong."""
-        return await self._do(_reward_many(player, rewards))
-
-    async def observe(self, player: str, arm: Arm, reward: float, also: Rewards | None = None) -> bool:
-        """What an arm paid that was tried without a decision of the player."""
-        return await self._do(_observe(player, arm, reward, also))
-
-    async def add_arm(self, player: str, name: Arm | None = None) -> Arm:
-        """An arm never seen; sent once."""
-        return await self._do(_add_arm(player, name))
-
-    async def rename_arm(self, player: str, arm: Arm, name: Arm) -> None:
-        """Another name for an arm; sent once."""
-        await self._do(_rename_arm(player, arm, name))
-
-    async def remove_arm(self, player: str, arm: Arm) -> None:
-        """Remove an arm for ever; sent once."""
-        await self._do(_remove_arm(player, arm))
-
-    async def summary(self, player: str, limit: int = 100) -> JSON:
-        """Counts, and of the arms chosen most: pulls, mean with interval, probability now."""
-        return await self._do(_summary(player, limit))
-
-    async def probabilities(self, player: str) -> dict[Arm, float]:
-        """The probability of each arm at the next decision."""
-        return await self._do(_probabilities(player))
-
-    async def winner(self, player: str, risk: float = 0.05, at_least: float | None = None) -> JSON:
-        """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
-        return await self._do(_winner(player, risk, at_least))
-
-    async def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
-        """What other policies would have earned, from the log of this player."""
-        return await self._do(_evaluate(player, policies, learn))
-
-    async def log(self, player: str, format: str = "csv", last: int | None = None) -> bytes:
-        """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
-        return await self._do(_log(player, format, last))
-
-    async def export(self, player: str) -> Export:
-        """The player with all it knows, as the content of a file."""
-        return await self._do(_export(player))
-
-    async def archive(self, player: str, tag: str) -> None:
-        """Let a player rest until `restore`; ``tag`` is that of an export after its last event."""
-        await self._do(_archive(player, tag))
-
-    async def restore(self, player: str) -> None:
-        """Bring back a player that was archived."""
-        await self._do(_restore(player))
-
-    async def delete(self, player: str, tag: str) -> None:
-        """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
-        await self._do(_delete(player, tag))
 
     async def close(self) -> None:
         """Close the connections."""

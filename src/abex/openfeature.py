@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from abex.players import Player, Store
@@ -37,7 +37,7 @@ class AbexProvider(AbstractProvider):  # type: ignore[misc]
     Parameters
     ----------
     players : Store, or dict of str to Player
-        Where the player of a flag is: by its name.
+        Where the player of a flag is: by its name; in a store also by an alias.
     events : dict of str to str or list of str
         The flags that an event rewards, by the event's name. An event's attribute ``flag`` names one instead.
 
@@ -112,19 +112,27 @@ class AbexProvider(AbstractProvider):  # type: ignore[misc]
         unit = None if evaluation_context is None else evaluation_context.targeting_key
         flags = [about["flag"]] if "flag" in about else self._events.get(tracking_event_name, [])
         for flag in flags:
-            player = self._player(str(flag))
-            if isinstance(player, SharedPlayer):
-                player.refresh()  # another process may have decided for this unit
-            decision = about.get("decision") or (None if unit is None else player.waiting(unit))
-            if decision is not None:
-                player.update(decision, reward)
+            players = list(self._players_of(str(flag), unit))
+            for player in players:
+                if isinstance(player, SharedPlayer):
+                    player.refresh()  # another process may have decided for this unit
+                named = about.get("decision")
+                if named:
+                    decision = named if len(players) == 1 or player.has_made(str(named)) else None
+                else:
+                    decision = None if unit is None else player.waiting(unit)
+                if decision is not None:
+                    player.update(decision, reward)
+                    break
 
-    def _player(self, flag: str) -> Player:
+    def _players_of(self, flag: str, unit: str | None) -> Iterator[Player]:
+        """The player of a flag for a unit; where the flag is an alias, the others of before after it."""
         if isinstance(self._players, Store):
-            return self._players.player(flag)
-        if flag not in self._players:
+            yield from self._players.players_of(flag, unit)
+        elif flag in self._players:
+            yield self._players[flag]
+        else:
             raise UserError(f"there is no player {shown(flag)}; there are: {', '.join(self._players)}")
-        return self._players[flag]
 
     def _resolved(
         self, flag: str, default: Any, context: EvaluationContext | None, value_of: Any
@@ -134,12 +142,13 @@ class AbexProvider(AbstractProvider):  # type: ignore[misc]
         def refused(code: ErrorCode, sentence: object) -> FlagResolutionDetails[Any]:
             return FlagResolutionDetails(default, code, str(sentence), Reason.ERROR)
 
+        unit = None if context is None else context.targeting_key
         try:
-            player = self._player(flag)
+            player = next(self._players_of(flag, unit))
         except UserError as error:
             return refused(ErrorCode.FLAG_NOT_FOUND, error)
         try:
-            decision = player.decide(unit=None if context is None else context.targeting_key)
+            decision = player.decide(unit=unit)
         except UserError as error:
             return refused(ErrorCode.GENERAL, error)
         try:

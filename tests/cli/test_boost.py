@@ -153,30 +153,12 @@ def test_an_unknown_target_does_not_hinder_a_prediction(tmp_path):
     assert answers["predicted"].tolist() == ["a", "b"]
 
 
-# -- matrices -----------------------------------------------------------------------------------------------
-
-
-def test_matrices_are_predicted_by_the_places_of_their_columns(fruit, tmp_path, capsys):
-    X = np.column_stack([np.arange(40) // 2, np.arange(40) % 5, np.zeros(40)])
-    X[::2, 2] = 1
-    y = (X[:, 0] > 10).astype(int)
-    np.savez(tmp_path / "y.npz", X=X, y=y)
-    lines = [" ".join(f"{j + 1}:{value:g}" for j, value in enumerate(row) if value) for row in X]
-    labelled = [f"{label} {line}\n" for label, line in zip(y, lines, strict=True)]
-    (tmp_path / "y.svm").write_text("".join(labelled))
-    (tmp_path / "short.svm").write_text("".join(labelled[1::2]))
-    for source in ("y.npz", "y.svm"):
-        model = trained(tmp_path, tmp_path / source)
-        for name in ("y.npz", "y.svm"):
-            assert predicted(tmp_path, model, tmp_path / name)["predicted"].tolist() == y.tolist()
-        assert predicted(tmp_path, model, tmp_path / "short.svm")["predicted"].tolist() == y[1::2].tolist()
-    np.savez(tmp_path / "narrow.npz", X=X[:, :2], y=y)
-    assert "has no column 'f2'" in refused(capsys, "predict", model, tmp_path / "narrow.npz")
-    assert "has no column 'weight'" in refused(
-        capsys, "predict", trained(tmp_path, fruit), tmp_path / "y.svm"
-    )
-    AdaBoostMHClassifier(5, random_state=0).fit(X, y).save(tmp_path / "bare.abex")
-    assert "without names" in refused(capsys, "predict", tmp_path / "bare.abex", tmp_path / "y.npz")
+def test_a_file_that_lacks_a_column_of_the_model_is_refused(fruit, tmp_path, capsys):
+    other = written(tmp_path / "o.csv", "size\n1\n")
+    assert "has no column 'weight'" in refused(capsys, "predict", trained(tmp_path, fruit), other)
+    X = np.column_stack([np.arange(40), np.arange(40) % 5])
+    AdaBoostMHClassifier(5, random_state=0).fit(X, X[:, 0] > 20).save(tmp_path / "bare.abex")
+    assert "without names" in refused(capsys, "predict", tmp_path / "bare.abex", other)
 
 
 def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path):

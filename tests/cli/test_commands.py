@@ -202,14 +202,14 @@ def test_every_help_text_reads_well(path, capsys):
         (["run"], "missing argument"),
         (["run", "x", "--workers", "0"], "--workers must be a whole number >= 1, got 0"),
         (["theory", "--arms", "two"], "--arms must be a whole number, got 'two'"),
-        (["theory", "--plot", "x.txt"], "a figure's name ends in"),
+        (["experiment", "x.csv", "--arm", "a", "--reward", "r", "--out", "x.txt"], "a figure's name ends in"),
         (["simulate", "--policy", "ELP"], "pass --graph FILE"),
         (["simulate", "--environment", "SpecialArm"], "SpecialArm needs its parameter K; it has: K, "),
         (
             ["simulate", "--environment", "Nosuch(3)"],
             "unknown environment 'Nosuch'; `abex list environments`",
         ),
-        (["arena", "--policy", "nosuch.py:Mine", "--dry-run"], "'nosuch.py': No such file or directory\n"),
+        (["arena", "--own", "nosuch.py", "--policy", "Mine", "--dry-run"], "nosuch.py"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(arguments, message, capsys):

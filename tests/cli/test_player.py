@@ -1,6 +1,7 @@
 """`abex player`: create, decide, reward, summary, log, compact."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -88,15 +89,15 @@ def test_numbered_arms_are_typed_as_numbers(store, capsys):
         (("create", "x", "--arms", "3", "--policy", "ELP"), "ELP needs to know the feedback graph, which"),
         (
             ("create", "y", "--policy", "UCB1", "--arms", "2", "--expire", "soon"),
-            "--expire must be a time such as 30s",
+            "'--expire': 'soon' is no time such as 30s",
         ),
         (("reward", "there", "red", "7"), "reward must be"),
         (("reward", "there", "blue", "1"), "there is no arm 'blue'"),
         (("reward", "there", "nonsense", "1"), "nor is it the id of a decision"),
         (("create", "z", "--arms", "red,green"), "names one by one, such as --arm red --arm green"),
-        (("reward", "there", "red", "1", "--also", "green", "x"), "--also must be a finite number"),
+        (("reward", "there", "red", "1", "--also", "green", "x"), "'--also': 'x' is not a valid float"),
         (("log", "there", "--out", "log.txt"), "must end in .csv or .parquet"),
-        (("compact", "there", "--keep", "-1d"), "--keep must be a time such as 30s"),
+        (("compact", "there", "--keep", "-1d"), "'--keep': '-1d' is no time such as 30s"),
         (("summary", "there", "--store", "shop.db"), "a store must be an address"),
         (("decide", "there", "--count", "9"), "--count must be at most 2, got 9"),
     ],
@@ -119,3 +120,41 @@ def test_what_to_do_about_other_arms_is_said_in_the_words_of_the_shell(store, ca
     assert said.endswith("and not 'blue': --on-new-arms add adds what is new")
     said = refused(capsys, "create", "banner", "--arm", "red")
     assert said.endswith("'green' is not declared: --on-missing-arms keep leaves it, retire removes it")
+
+
+def test_the_handbook_switches_and_goes_back(store, capsys):
+    """The lines of docs/operations.md, in their order."""
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    lines = page.partition("## Switch to a new player")[2].partition("```\n")[2].partition("```")[0]
+    commands = [line.partition("#")[0].split() for line in lines.splitlines()]
+    assert {tuple(words[:2]) for words in commands} == {("abex", "player")}
+    told = [run(capsys, *words[2:]) for words in commands]
+    splits = [out for words, out in zip(commands, told, strict=True) if words[2] == "alias"]
+    assert splits[-2:] == [splits[2], splits[1]]  # after the rollbacks
+    assert splits[1] == "home/banner: 'banner-v1' 90 %, 'banner-v2' 10 %\n"
+    assert told[-1].count("alias rolled back") == 2
+
+
+def test_an_alias_from_the_command_line(store, capsys):
+    for name in ("v1", "v2"):
+        run(capsys, "create", name, "--arms", "2")
+    assert run(capsys, "alias") == ""
+    assert run(capsys, "alias", "home", "v1=100") == "home: 'v1' 100 %\n"
+    assert run(capsys, "alias", "home", "v1=90", "v2=10") == "home: 'v1' 90 %, 'v2' 10 %\n"
+    assert run(capsys, "alias", "home", "--rollback") == "home: 'v1' 100 %\n"
+    found = json.loads(run(capsys, "changes", "--json", "--last", "2"))
+    assert [one["what"] for one in found] == ["alias rolled back", "alias set"]
+    text = run(capsys, "changes")
+    assert len(text.splitlines()) >= 7
+    assert '{"v1": 90, "v2": 10}' in text
+    assert "is an alias, of 'v1' 100 %, and no player" in refused(capsys, "decide", "home")
+    assert run(capsys, "alias", "home", "--remove") == ""
+    for words, said in (
+        (["home", "v1"], "a split is such as banner-v1=90 banner-v2=10, got 'v1'"),
+        (["home", "v1=50.5", "v2=49.5"], "got 'v1=50.5 v2=49.5'"),
+        (["home", "v1=90"], "a split must sum to 100 per cent"),
+        (["home", "v1=100", "--remove"], "give a NAME and one of a split"),
+        (["--rollback"], "give a NAME and one of a split"),
+        (["home", "--rollback"], "there is no alias 'home'"),
+    ):
+        assert said in refused(capsys, "alias", *words)

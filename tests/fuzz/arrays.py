@@ -13,7 +13,7 @@ import numpy as np
 
 from abex import Curves
 from abex.environments import Table
-from abex.lab.datasets import read
+from abex.support.reading import arrays_of
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
 from tests.fuzz.outcomes import File, folder, read_file
 
@@ -89,8 +89,8 @@ def npz_bytes(rng: Rng) -> bytes:
 def cases(rng: Rng) -> Iterator[File]:
     """Arrays for each reader of them."""
     while True:
-        reader = one(rng, ("read", "read", "table"))
-        if reader == "read":
+        reader = one(rng, ("arrays", "arrays", "table"))
+        if reader == "arrays":
             yield File("t.npz", npz_bytes(rng), (("as", reader),))
         else:
             yield File("t.npy", npy_bytes(rng, base(rng)), (("as", reader),))
@@ -98,7 +98,7 @@ def cases(rng: Rng) -> Iterator[File]:
 
 def run(case: File) -> str:
     """Give the file to its reader."""
-    reader = {"read": read, "table": Table}[dict(case.options)["as"]]
+    reader = {"arrays": arrays_of, "table": Table}[dict(case.options)["as"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_file(case._replace(options=()), reader)

@@ -49,7 +49,7 @@ def whole(rng: Rng) -> dict[str, Any]:
         problem["graph"] = dict(one(rng, GRAPHS))
     if rng.random() < 0.1:
         problem = {"recommendation": {"name": "synthetic", "n_users": 20, "n_items": 20, "seed": 1}}
-    claims = [{"text": "it is better", "first": "UCB1", "second": ["TS"], "margin": 0.1}]
+    claims = [{"text": "it is better", "rule": "better", "first": "UCB1", "second": ["TS"], "margin": 0.1}]
     return plain | {"horizon": 100, "seeds": 2, "checkpoints": 10, "problem": problem, "claims": claims}
 
 

@@ -49,9 +49,6 @@ ALL: dict[str, Format] = {
         share=0.7,
         mended="packed zeros, wide first lines, one long word, classes beyond 64 bits",
     ),
-    "LIBSVM": Format(
-        "tables", "libsvm", share=0.7, mended="an index of 2,000,000,000, indices beyond 64 bits"
-    ),
     "Parquet": Format(
         "tables", "parquet", share=0.3, mended="lists and records as columns, words repeated a million times"
     ),
@@ -71,9 +68,6 @@ ALL: dict[str, Format] = {
         share=0.15,
         mended="tables without checksums, texts that are none",
         needs="abex.lab.results.store",
-    ),
-    "parsed data": Format(
-        "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"
     ),
     "logs of decisions": Format("logs", "tables", share=0.3, needs="abex.evaluation"),
     "dsjson": Format("logs", "events", share=0.5, needs="abex.evaluation"),

@@ -1,24 +1,20 @@
-"""Stores of results and the cache of parsed data: fields exchanged, bytes damaged, ends cut off."""
+"""Stores of results: fields exchanged, bytes damaged, ends cut off."""
 
 from __future__ import annotations
 
 import functools
-import io
 import json
 import sqlite3
-import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
-from abex.lab.datasets import load
 from abex.lab.results import CellResult, Store
-from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
-from tests.fuzz.outcomes import WORKED, File, folder, read_file, told
+from tests.fuzz.damage import Rng, maybe_damaged, one
+from tests.fuzz.outcomes import File, folder, read_file
 
 VALUES: tuple[Any, ...] = (
     None,
@@ -102,49 +98,4 @@ def run(case: File) -> str:
     outcome = read_file(case, use)
     for left in folder().glob("s.sqlite*"):
         left.unlink()
-    return outcome
-
-
-# -- parsed data ----------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def parsed_digits() -> tuple[Path, bytes, str]:
-    """Where parsed digits are kept, as bytes, and the checksum of their values."""
-    mock.patch(
-        "abex.lab.datasets.source_files.cache", return_value=folder() / "data"
-    ).start()  # not the person's own
-    checksum = load("digits").checksum
-    (path,) = (folder() / "data" / "parsed").glob("digits-*.npz")
-    return path, path.read_bytes(), checksum
-
-
-def parsed(rng: Rng) -> Iterator[File]:
-    """The cache of digits with damaged bytes, or with a member exchanged."""
-    while True:
-        content = parsed_digits()[1]
-        if rng.random() < 0.4:
-            buffer = io.BytesIO()
-            with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w") as new:
-                victim = one(rng, old.namelist())
-                for name in old.namelist():
-                    new.writestr(name, damaged(old.read(name), rng) if name == victim else old.read(name))
-            content = buffer.getvalue()
-        else:
-            content = damaged(content, rng)
-        yield File("digits.npz", content)
-
-
-def run_parsed(case: File) -> str:
-    """Whatever the cache holds, the digits are right."""
-    path, _, checksum = parsed_digits()
-    path.write_bytes(case.content)
-
-    def use() -> None:
-        digits = load("digits")
-        assert digits.checksum == checksum
-        assert digits.X_train.shape == (1200, 64)
-
-    outcome = told(use)
-    assert outcome == WORKED, "a damaged cache made the data unusable"
     return outcome

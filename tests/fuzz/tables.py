@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from abex.lab.datasets import read
-from tests.fuzz.damage import NUMBERS, WORDS, Rng, damaged, grid, maybe_damaged, one, token
+from tests.fuzz.damage import Rng, damaged, grid, maybe_damaged, one, token
 from tests.fuzz.outcomes import File, read_file
 
 TARGETS = (None, None, None, None, None, None, None, None, 0, -1, "y", "1", "no such", 10**30, 99)
@@ -35,25 +35,6 @@ def csv(rng: Rng) -> Iterator[File]:
         if name.endswith(".gz"):
             content = maybe_damaged(gzip.compress(content, 1, mtime=0), rng, 0.5)
         yield File(name, content, (("target", one(rng, TARGETS)), ("missing", bool(rng.integers(2)))))
-
-
-def libsvm(rng: Rng) -> Iterator[File]:
-    """Rows of label and index:value pairs, some of them impossible."""
-    while True:
-        tame = rng.random() < 0.5
-        lines = []
-        for row in range(int(rng.integers(0, 16))):
-            pairs = []
-            for k in range(1, int(rng.integers(1, 5))):
-                index = str(k) if tame or rng.random() < 0.8 else one(rng, NUMBERS)
-                value = str(k) if tame or rng.random() < 0.8 else one(rng, (*NUMBERS, *WORDS))
-                pairs.append(f"{index}:{value}")
-            label = (
-                str(row % 3) if tame or rng.random() < 0.8 else one(rng, (*NUMBERS, "1,2", "qid:3", *WORDS))
-            )
-            lines.append(" ".join([label, *pairs]))
-        content = maybe_damaged("\n".join(lines).encode("utf-8", "surrogatepass"), rng, 0.2)
-        yield File("t.svm", content, (("target", one(rng, (None,) * 12 + (0,))),))
 
 
 @functools.cache

@@ -10,11 +10,18 @@ from hypothesis import strategies as some
 from abex import UserError
 from abex.inference import betting, moments, sums, winner
 from abex.inference.betting import compared, new_comparison, take_in
-from abex.kernels import compile_alone
+from abex.kernels import compile_alone, kernel
 from tests.naive import inference as naive
 
 FRACTIONS = some.sampled_from([0.0, 0.125, 0.5, 1.0])
 ROWS = some.lists(some.tuples(some.integers(0, 2), FRACTIONS), min_size=1, max_size=25)
+
+
+@kernel
+def growth_by_moments(count, total, squares, mean, sign):
+    """Evidence that a mean is above (sign 1) or below (sign -1) ``mean``."""
+    _, shift, spread = moments.by_bound(count, total, squares, mean, sign)
+    return moments.mixed(shift, spread)
 
 
 def played(rows, seed):
@@ -74,7 +81,7 @@ def test_growth_of_sums(n, rate, mean, sign):
 )
 def test_growth_of_moments(rewards, mean, sign):
     x = np.array(rewards)
-    found = moments.log_growth_of_moments(float(x.size), x.sum(), (x * x).sum(), mean, sign)
+    found = growth_by_moments(float(x.size), x.sum(), (x * x).sum(), mean, sign)
     assert found == pytest.approx(naive.log_growth_of_moments(x, mean, sign), rel=1e-7, abs=1e-7)
 
 
@@ -134,7 +141,7 @@ def test_intervals_leave_the_mean_at_any_time_in_few_runs(scale):
     """400 runs of 3,000 rewards, looked at at every one of the first 100 and every 20th; the bound is 5 %."""
     rng, runs, mu, level = np.random.default_rng(3), 400, 0.3 * scale, math.log(40.0)
     looks = [*range(1, 100), *range(100, 3001, 20)]
-    by_sums, by_moments = compile_alone(sums.log_growth), compile_alone(moments.log_growth_of_moments)
+    by_sums, by_moments = compile_alone(sums.log_growth), compile_alone(growth_by_moments)
     left = np.zeros(2)
     for _ in range(runs):
         x = scale * (rng.random(3000) < 0.3)
@@ -279,13 +286,16 @@ def test_shares_that_are_right_seldom_alarm_and_wrong_ones_are_found():
     assert sums.sample_ratio([5_600, 4_400], [0.5, 0.5]) > 100.0
 
 
-def test_intervals_of_many_arms_at_once_are_those_one_by_one():
+def test_intervals_of_many_arms_at_once_are_those_one_by_one_and_end_at_the_level():
     counts, totals = np.array([0, 10, 10, 1000]), np.array([0, 0, 10, 37])
-    assert np.transpose(sums.intervals(counts, totals)) == pytest.approx(
-        np.array([sums.interval(n, s) for n, s in zip(counts, totals, strict=True)]), abs=1e-9
+    assert np.transpose(sums.interval(counts, totals)) == pytest.approx(
+        np.array([sums.interval(n, s) for n, s in zip(counts, totals, strict=True)]), abs=1e-12
     )
     squares = np.array([0.0, 0.0, 10.0, 12.5])
-    assert np.transpose(moments.intervals_by_moments(counts, totals, squares)) == pytest.approx(
+    low, high = moments.interval_by_moments(counts, totals, squares)
+    assert np.transpose([low, high]) == pytest.approx(
         np.array([moments.interval_by_moments(*one) for one in zip(counts, totals, squares, strict=True)]),
-        abs=1e-9,
+        abs=1e-12,
     )
+    for end, sign in ((low[3], 1.0), (high[3], -1.0)):
+        assert growth_by_moments(1000.0, 37.0, 12.5, end, sign) == pytest.approx(math.log(40.0), abs=1e-6)

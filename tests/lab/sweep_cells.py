@@ -8,15 +8,29 @@ import os
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
 
 from abex.lab.results import CellResult, Store
+from abex.lab.results.store import row_of
 from abex.lab.sweeps.executors import executor_of
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.randomness import stream
 from tests.waiting import wait_until
+
+
+def dump(store):
+    """The logical content: a line for each cell in the order of keys, without measured times.
+
+    Two stores that hold the same results have the same dump, byte for byte, whatever happened to the runs.
+    """
+    rows = [row_of(cell, payload)[:4] for _, cell, payload in store]
+    return b"".join(
+        f"{key} {cell} {zlib.decompress(packed).decode()} {checksum}\n".encode()
+        for key, cell, packed, checksum in rows
+    )
 
 
 def numbers(cell, stopped):

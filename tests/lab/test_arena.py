@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from abex import Bernoulli, DTracking, Evidence, Setting, Thompson, TopTwo, UserError
 from abex.cli import group
+from abex.cli.help import load_own
 from abex.inference import BETS, SUMS
 from abex.lab.arena import GRIDS, GROUPS, Instance, grid_of
 from abex.lab.arena.guide import answers
@@ -26,10 +27,9 @@ from abex.lab.arena.study import (
     can_play,
     cells_of,
     collect,
-    finders,
+    entry_of,
     library,
     method_of,
-    own_entry,
     replications_for,
     run,
 )
@@ -199,7 +199,7 @@ def test_no_run_counts_as_linear_where_nobody_learns():
 def test_an_own_policy_plays_scores_and_resumes(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")
-    entries = [Entry(Thompson()), own_entry("Uniform"), own_entry(f"{path}:AlwaysFirst(arm=1)")]
+    entries = [Entry(Thompson()), entry_of("Uniform"), entry_of("AlwaysFirst(arm=1)", load_own((str(path),)))]
     with Store(tmp_path / "cells.sqlite") as store:
         first = run(entries, SMALL, "train", store, most=3)
         again = run(entries, SMALL, "train", store, most=3)
@@ -215,9 +215,36 @@ def test_an_own_policy_plays_scores_and_resumes(tmp_path):
     scores = {row[0]: [float(cell) for cell in row[1:]] for row in rows}
     assert min(score for score, _ in scores.values()) == 1.0 < scores["AlwaysFirst(arm=1)"][0]
     assert "stochastic and graphs" in json.loads(numbers.read_text(encoding="utf-8"))["scores"]
-    for text, word in ((f"{tmp_path / 'none.py'}:X", "cannot read"), ("no_such_module:X", "no module")):
-        with pytest.raises(UserError, match=word):
-            own_entry(text)
+    assert all(cell["code"] == {"mine.py": OWN} for cell in cells_of(entries[2], SMALL[0], "train", most=3))
+    assert entry_of("Thompson", {"mine.py": OWN}).code == ()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_in_light_and_dark_and_sorts(browser, tmp_path, scheme):
+    entries = [Entry(Thompson()), entry_of("Uniform")]
+    half = np.zeros(5)
+    results = {
+        (entry.label, one.name): Played(np.full(5, regret), half)
+        for entry, regret in zip(entries, (9.0, 90.0), strict=True)
+        for one in SMALL
+    }
+    page_path, *_ = write_page(tmp_path, "arena", results, entries, SMALL)
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    page.goto(page_path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390  # wide tables scroll by themselves
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 20, 26)"}[scheme]
+    words = page.evaluate("[...document.querySelectorAll('th.words')].map((head) => head.textContent)")
+    assert {"play", "policy"} <= set(words)
+    assert "mean" not in words
+    cell = page.locator(".map tbody td[style]").first
+    assert cell.evaluate("(found) => getComputedStyle(found).color") == "rgb(27, 31, 36)"  # on a light colour
+    head = page.locator(".map th", has_text=SMALL[0].name)
+    for first in ("Thompson", "Uniform"):
+        head.click()
+        assert page.locator(".map tbody tr td").first.inner_text() == first
+    context.close()
 
 
 def test_late_rewards_and_boosting_are_played_and_scored(tmp_path):
@@ -230,7 +257,7 @@ def test_late_rewards_and_boosting_are_played_and_scored(tmp_path):
         )
         for base, more in (("stump", {}), ("tree", {"leaves": 4}))
     ]
-    entries = [own_entry("Uniform"), Entry(Evidence())]
+    entries = [entry_of("Uniform"), Entry(Evidence())]
     with Store(tmp_path / "cells.sqlite") as store:
         assert run(entries, [late, *boosted], "train", store, most=3).failed == []
         results = collect(entries, [late, *boosted], "train", store, most=3)
@@ -251,7 +278,7 @@ def test_replications_are_blocks_so_that_more_of_them_reuse_the_first():
 
 
 def test_what_a_run_has_stored_when_it_ends_early_can_be_scored(tmp_path):
-    entries = [own_entry("Uniform"), own_entry("UCB1")]
+    entries = [entry_of("Uniform"), entry_of("UCB1")]
     with Store(tmp_path / "cells.sqlite") as store:
         run(entries, SMALL[:1], "train", store, most=50)
         results = collect(entries, SMALL, "train", store)
@@ -263,7 +290,7 @@ def test_what_a_run_has_stored_when_it_ends_early_can_be_scored(tmp_path):
 def test_the_command_says_what_it_would_play_and_refuses_what_it_cannot(tmp_path):
     runner = CliRunner()
     plan = runner.invoke(
-        group, ["arena", "--grid", "train", "--group", "changing", "--only", "Thompson", "--dry-run"]
+        group, ["arena", "--grid", "train", "--group", "changing", "--policy", "Thompson", "--dry-run"]
     )
     assert plan.exit_code == 0
     assert "2 policies, 8 instances, 16 pairs" in plan.output
@@ -273,7 +300,7 @@ def test_the_command_says_what_it_would_play_and_refuses_what_it_cannot(tmp_path
 
 def test_the_guide_names_the_best_policy_of_each_kind_of_problem():
     instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b", "c")]
-    entries = [own_entry(name) for name in ("Uniform", "UCB1", "IMED", "MOSS")]
+    entries = [entry_of(name) for name in ("Uniform", "UCB1", "IMED", "MOSS")]
     regrets = {"Uniform": 100.0, "UCB1": 1.5, "IMED": 2.0, entries[3].label: 1.0}
 
     def found_with(regrets):
@@ -296,7 +323,7 @@ def test_the_guide_names_the_best_policy_of_each_kind_of_problem():
 
 def test_the_tables_say_what_was_played():
     instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b")]
-    entries = [own_entry(name) for name in ("Uniform", "Thompson")] + [Entry(Evidence())]
+    entries = [entry_of(name) for name in ("Uniform", "Thompson")] + [Entry(Evidence())]
     regrets = {"Uniform": (100.0, 90.0), "Thompson": (6.0, 4.0), "Evidence": (2.0, 1.0)}
     results = {
         (policy, one.name): Played(np.full(6, lost), np.full(6, second))
@@ -391,7 +418,7 @@ def test_a_run_by_sums_stops_at_the_first_look_that_names_a_winner_and_a_run_wit
 
 
 def test_who_identifies_is_tested_by_bets_where_every_arm_keeps_a_probability():
-    tests = {entry.label: method_of(entry.policy) for entry in finders()}
+    tests = {entry.label: method_of(entry.policy) for entry in library(identifies=True)}
     assert {name for name, test in tests.items() if test == BETS} == {
         "Uniform", "EpsilonGreedy", "Evidence", "TopTwo", "Certify"
     }  # fmt: skip
@@ -405,7 +432,7 @@ def test_the_score_of_identification_is_the_median_stop_over_the_least(tmp_path)
         Instance(name, IDENTIFICATION, {"environment": {"name": "Bernoulli", "means": means}}, 400)
         for name in "ab"
     ]
-    entries = [own_entry("Uniform"), Entry(TopTwo())]
+    entries = [entry_of("Uniform"), Entry(TopTwo())]
     with Store(tmp_path / "cells.sqlite") as store:
         assert run(entries, instances, "train", store, most=4).failed == []
         results = collect(entries, instances, "train", store, 4, stops_of)
@@ -442,6 +469,6 @@ def test_the_score_of_identification_is_the_median_stop_over_the_least(tmp_path)
 def test_the_command_plays_identification(tmp_path):
     runner = CliRunner()
     plan = runner.invoke(
-        group, ["arena", "--grid", "train", "--group", "identification", "--only", "TopTwo", "--dry-run"]
+        group, ["arena", "--grid", "train", "--group", "identification", "--policy", "TopTwo", "--dry-run"]
     )
     assert "2 policies, 10 instances, 20 pairs" in plan.output

@@ -16,7 +16,7 @@ from abex.lab.sweeps.executors import at_address
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.errors import UserError
 from tests.each import each
-from tests.lab.sweep_cells import cells
+from tests.lab.sweep_cells import cells, dump
 from tests.waiting import PATIENCE, wait_until
 
 pytest.importorskip("distributed", reason="the extra 'cluster' (Dask) is not installed")
@@ -97,7 +97,7 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, cluster):
         assert state.computed == len(store) == 60
         with Store(tmp_path / "local.sqlite") as local:
             sweep(wanted, local)
-            assert store.dump() == local.dump()
+            assert dump(store) == dump(local)
 
 
 def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, cluster):

@@ -20,7 +20,6 @@ from abex.lab.datasets.registry import (
     arrays_for,
     check,
     contents_of,
-    kept_arrays,
     look,
     parse,
 )
@@ -197,25 +196,6 @@ def test_a_wrong_file_is_refused_and_leaves_nothing_behind(cache):
     with pytest.raises(UserError, match="cannot read the files of toy"):
         arrays_for(toy())
     assert [path.name for path in cache.rglob("*") if path.is_file()] == ["toy.txt"]
-
-
-def test_what_was_parsed_is_kept_and_no_flipped_bit_of_it_is_believed(cache):
-    entry = toy(checksum=RIGHT)
-    put(cache / "toy")
-    arrays_for(entry)
-    (kept,) = (cache / "parsed").iterdir()
-    whole = kept.read_bytes()
-    (cache / "toy" / "toy.txt").unlink()
-    assert np.array_equal(arrays_for(entry)["table"], TABLE)  # the file is not needed any more
-    put(cache / "toy")
-    flipped = [
-        whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
-        for place in range(0, len(whole), 2)
-    ]
-    for damaged in (whole[:100], whole.replace(TABLE.tobytes(), TABLE[::-1].tobytes()), b"", *flipped):
-        kept.write_bytes(damaged)
-        assert np.array_equal(arrays_for(entry)["table"], TABLE)
-        assert np.array_equal(kept_arrays(kept)["table"], TABLE)
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_loading(cache, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from abex.cli import main
 from abex.lab.datasets import registry, source_files
-from abex.lab.datasets.registry import arrays_for, download
+from abex.lab.datasets.registry import arrays_for
 from abex.support.errors import UserError
 from tests.lab.test_datasets import CONTENT, RIGHT, TABLE, put, tarred, toy
 
@@ -68,7 +68,7 @@ def test_a_file_is_fetched_checked_and_kept(server, cache):
     for _ in range(2):
         assert np.array_equal(arrays_for(entry)["table"], TABLE)
     assert server.asked == ["toy.txt.gz"]
-    assert everything_in(cache) == [f"parsed/toy-{RIGHT[:16]}-1.npz", "toy/toy.txt.gz"]
+    assert everything_in(cache) == ["toy/toy.txt.gz"]
 
 
 def test_the_first_address_whose_copy_is_whole_and_right_is_used(server, cache):
@@ -79,7 +79,7 @@ def test_the_first_address_whose_copy_is_whole_and_right_is_used(server, cache):
         "good/toy.txt": CONTENT,
     }
     server.broken = {"half/toy.txt"}
-    download(toy(*map(server.url, addresses), sha256=hashlib.sha256(CONTENT).hexdigest()))
+    arrays_for(toy(*map(server.url, addresses), sha256=hashlib.sha256(CONTENT).hexdigest()))
     assert (cache / "toy" / "toy.txt").read_bytes() == CONTENT
     assert server.asked == addresses[:4]
 
@@ -92,16 +92,16 @@ def test_a_wrong_or_broken_file_everywhere_leaves_nothing_behind(server, cache, 
         **{known: RIGHT if known == "checksum" else hashlib.sha256(CONTENT).hexdigest()},
     )
     with pytest.raises(UserError, match=r"SHA-256|checksum"):
-        download(entry)
+        arrays_for(entry)
     server.broken = {"toy.txt"}
     with pytest.raises(UserError, match="the connection broke after 4 of 8 bytes"):
-        download(entry)
+        arrays_for(entry)
     server.files.clear()
     with pytest.raises(UserError, match="HTTP 404"):
-        download(entry)
+        arrays_for(entry)
     server.garbled = {"toy.txt"}
     with pytest.raises(UserError, match="no sound answer"):
-        download(entry)
+        arrays_for(entry)
     assert everything_in(cache) == []
 
 
@@ -109,21 +109,21 @@ def test_an_answer_without_end_is_cut_off(server, cache, monkeypatch):
     monkeypatch.setattr(source_files, "MAX_BYTES", 10**6)
     server.files["toy.txt"] = bytes(3 * 10**6)
     with pytest.raises(UserError, match="is not the upstream file"):
-        download(toy(server.url("toy.txt")))
+        arrays_for(toy(server.url("toy.txt")))
 
 
 def test_an_archive_is_fetched_once_for_all_its_files(server, cache):
     server.files["all.tar.gz"] = tarred(("data/toy.txt", CONTENT), ("data/other.txt", CONTENT))
     entry = toy(server.url("all.tar.gz"), files=("toy.txt", "other.txt"))
     for _ in range(2):
-        download(entry)
+        arrays_for(entry)
     assert server.asked == ["all.tar.gz"]
     assert everything_in(cache) == ["toy/all.tar.gz"]
 
 
 def test_without_network_one_sentence_says_which_file_goes_where(cache):
     with pytest.raises(UserError) as caught:
-        download(toy())
+        arrays_for(toy())
     message = str(caught.value)
     assert "put toy.txt from http://127.0.0.1:9/data into" in message
     assert str(cache / "toy") in message

@@ -21,6 +21,7 @@ from abex.lab.experiments import (
 )
 from abex.lab.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
 from abex.lab.experiments.experiment import VALIDATION, Stratum, equivalent_policies, line
+from abex.lab.experiments.panels import paper_figure
 from abex.lab.experiments.verdicts import HOLDS, judge
 from abex.lab.results import CellResult, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
@@ -46,6 +47,7 @@ name = "Bernoulli"
 means = [0.8, 0.4]
 [[claims]]
 text = "UCB1 beats a coin"
+rule = "better"
 first = "UCB1"
 second = ["coin"]
 """
@@ -106,7 +108,9 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
         ("means =", "meens =", r"Bernoulli has no parameter 'meens'.*'means'"),
         ("[problem.environment]", "[problem.enviroment]", r"no key 'enviroment'.*'environment'"),
         ('second = ["coin"]', 'second = ["coim"]', r"unknown line 'coim'.*'coin'"),
-        ('first = "UCB1"', 'first = "UCB1"\nrule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', 'rule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', "", r"the key 'rule' is missing in claims\[0\]"),
+        ('rule = "better"', 'rule = "better"\nrul = 1', r"unknown key 'rul' in claims\[0\].*'rule'"),
         ('name = "two-arms"', 'name = "Two Arms!"', r"name must be words"),
         ("horizon = 3e2", "", r"horizon is missing"),
         ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),
@@ -318,6 +322,21 @@ def test_an_unfinished_experiment_is_drawn_as_far_as_it_is(store):
     outcome = collect(experiment, store)
     assert outcome.missing == 1
     assert len(outcome.get("UCB1").replications) == 2
+
+
+def test_a_panel_names_its_lines_from_the_top_down_and_those_above_it(store):
+    baseline = line("coin", "Uniform", group="baseline")
+    experiment = small(lines=(line("UCB1", "UCB1"), line("again", "UCB1"), baseline), length=2000)
+    run_experiment(experiment, store)
+    figure = paper_figure(collect(experiment, store))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[0] == "coin \u2191"  # far above the others, which are what matters
+    assert set(names[1:]) == {"UCB1", "again (the same as UCB1)"}
+    assert [drawn.get_label() for drawn in axes.lines] == ["UCB1", "again (the same as UCB1)", "coin \u2191"]
+    assert all(figure.bbox.contains(*corner) for corner in figure.legends[0].get_window_extent().corners())
+    assert axes.bbox.width > 0.7 * figure.bbox.width
 
 
 # -- the registry and the command line ----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import abex.lab.results.claims
 from abex.lab.results import CellResult, Claims, Store, key_of
 from abex.lab.results.store import FORMAT, connect, format_of, prepare
 from abex.support.errors import UserError
+from tests.lab.sweep_cells import dump
 from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +81,7 @@ def test_the_dump_does_not_depend_on_order_or_times(tmp_path):
                         )
                     ]
                 )
-            dumps.append(store.dump())
+            dumps.append(dump(store))
     assert dumps[0] == dumps[1]
 
 
@@ -215,7 +216,7 @@ def a_store(path: Path, count: int = 200) -> bytes:
     with Store(path) as store:
         some(store, count)
         store.save_experiment("study-v1", {"name": "study"})
-        return store.dump()
+        return dump(store)
 
 
 def spoil(path: Path, *shares: float) -> bytes:
@@ -238,7 +239,7 @@ def test_a_store_whose_writer_was_killed_in_a_commit_is_sound(tmp_path):
     journal = path.with_name("cells.sqlite-journal")
     assert journal.stat().st_size > 512  # it is hot: the file holds half of a commit
     with Store(path) as store:
-        assert store.dump() == before
+        assert dump(store) == before
     assert sorted(tmp_path.iterdir()) == [path]
 
 
@@ -261,7 +262,7 @@ def test_what_is_said_about_a_file_with_a_bad_page_brings_back_the_others(tmp_pa
     subprocess.run(command, shell=True, cwd=tmp_path, check=False, capture_output=True)
     assert path.read_bytes() == content
     with Store(new) as store:
-        lines = set(store.dump().splitlines())
+        lines = set(dump(store).splitlines())
         assert 180 <= len(lines) < 200
         assert lines < set(before.splitlines())
         assert store.experiments() == {"study-v1": {"name": "study"}}

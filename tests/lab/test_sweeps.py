@@ -27,7 +27,7 @@ from abex.lab.sweeps.executors import executor_of, outcomes_of
 from abex.lab.sweeps.sweep import batched, raise_on_failure, sweep
 from abex.support.errors import UserError
 from abex.support.jobs import Threads
-from tests.lab.sweep_cells import cells
+from tests.lab.sweep_cells import cells, dump
 from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def undisturbed(tmp_path, wanted) -> bytes:
     with Store(tmp_path / "undisturbed.sqlite") as store:
         with Threads(1) as pool:
             raise_on_failure(sweep(wanted, store, pool))
-        return store.dump()
+        return dump(store)
 
 
 def test_a_cell_is_the_replication_that_simulate_plays():
@@ -75,7 +75,7 @@ def test_an_executor_of_ones_own_stores_the_same_bytes_and_stays_open(tmp_path, 
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as own:
         raise_on_failure(sweep(bandits(), store, own))
         assert own.submit(abs, -1).result() == 1
-    assert store.dump() == undisturbed(tmp_path, bandits())
+    assert dump(store) == undisturbed(tmp_path, bandits())
     with pytest.raises(UserError, match=r"executor must be a concurrent\.futures\.Executor, got int"):
         sweep(cells(1), store, 4)
 
@@ -107,7 +107,7 @@ def test_a_damaged_entry_is_named_and_computed_again(tmp_path, store):
     state = sweep(wanted, store)
     assert (state.stored, state.computed) == (5, 1)
     assert key_of(wanted[3])[:12] in state.damaged[0]
-    assert store.dump() == undisturbed(tmp_path, wanted)
+    assert dump(store) == undisturbed(tmp_path, wanted)
 
 
 def test_a_cell_that_fails_does_not_stop_the_others_and_is_named(store):
@@ -134,7 +134,7 @@ def test_processes_store_the_same_bytes_and_one_that_is_killed_is_replaced(tmp_p
         state = sweep(wanted, store, processes)
     assert (state.computed, state.failed) == (21, [])
     assert Path(mark).read_text() == "xxxxxx"
-    assert store.dump() == undisturbed(tmp_path, wanted)
+    assert dump(store) == undisturbed(tmp_path, wanted)
 
 
 class Mortal(Executor):
@@ -217,7 +217,7 @@ def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_o
     assert before > 0
     assert run_as_a_process(path, count, pause=pause).wait(PATIENCE) == 0
     with Store(path) as store:
-        assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))
+        assert dump(store) == undisturbed(tmp_path, cells(count, pause=pause))
 
 
 def test_two_runs_on_one_store_share_the_cells(tmp_path):
@@ -229,7 +229,7 @@ def test_two_runs_on_one_store_share_the_cells(tmp_path):
     assert sorted(set(computed)) == list(range(60))
     assert len(computed) <= 62  # both would be 120
     with Store(path) as store:
-        assert store.dump() == undisturbed(tmp_path, cells(60, pause=0.03, **more))
+        assert dump(store) == undisturbed(tmp_path, cells(60, pause=0.03, **more))
 
 
 def test_cells_of_another_run_are_waited_for_or_taken_over(store):

@@ -24,6 +24,7 @@ from tests.mutants.catalogue import ROOT, SOURCE, Mutant, catalogue, mutated, ou
 
 GOAL = 95.0  # per cent of the mutants that must be noticed
 TIMEOUT = 300.0  # seconds for one mutant; an endless loop counts as noticed
+PATIENCE = 20.0  # seconds for which its tests wait for what a mistake may keep from happening
 CAUGHT, SURVIVED, BROKEN = "caught", "SURVIVED", "NO ANSWER"
 
 
@@ -36,6 +37,7 @@ def run_tests(copy: Path, tests: str, select: str, compiled: bool) -> tuple[str,
         "ABEX_CACHE": str(copy / "cache"),
         "NUMBA_DISABLE_JIT": "0" if compiled else "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / "hypothesis"),
+        "ABEX_TEST_PATIENCE": str(PATIENCE),
     }
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", tests, "-k", select,

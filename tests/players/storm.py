@@ -220,7 +220,7 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
         last = seq
         event = decode(body)
         replica.check(event, template)
-        replica.apply(event, definition.terms, learning.at(seq))
+        replica.apply(event, learning.at(seq))
         events.append(event)
         if seq in wanted:
             hashes[seq] = hashlib.sha256(state_text(replica, seq).encode()).hexdigest()

@@ -82,7 +82,7 @@ class Pair:
         self.now += self.rng.choice([0.5, 40.0])
 
     def expire(self):
-        span = self.player.settings.expire_seconds
+        span = None if self.player.settings.expire is None else self.player.settings.expire / 1000
         gone = (
             [] if span is None else [name for name, (_, then) in self.open.items() if then + span <= self.now]
         )

@@ -12,9 +12,9 @@ from abex.graphs import cliques
 from abex.kinds import saved
 from abex.players.events import ArmRemoved, Decided, Rewarded, decode, encode
 from abex.players.ids import Life
-from abex.players.player import new_state
 from abex.players.player_file import player_text, read_player, state_text
-from abex.players.player_settings import terms
+from abex.players.player_settings import new_state, terms
+from abex.players.state import CONVERSIONS
 from abex.policies.attribution import can_weigh
 from tests.each import each
 from tests.examples import all_examples
@@ -32,13 +32,11 @@ class Lived:
     ):
         expire, window = (None, 600.0) if window else (600.0, None)
         self.settings = terms(rewards, expire, 0.0, None, window, conversions, corrections)
-        self.state = new_state(policy, n_arms, None, None, 1000, False, 1000)
-        self.state.draws_leave_state = True  # as in a journal
-        self.state.begin(self.settings)
+        self.state = new_state(self.settings, policy, n_arms, None, None, 1000, False, 1000, is_shared=True)
         self.life, self.rng = Life(), np.random.default_rng(0)
 
     def happen(self, event):
-        return self.state.apply(decode(encode(event)), self.settings, self.rng)
+        return self.state.apply(decode(encode(event)), self.rng)
 
     def decide(self, arm, minute):
         name = self.life.next_id(BEGIN + int(minute * MINUTE))
@@ -235,7 +233,7 @@ def test_several_conversions_of_a_decision(conversions, paid, mean):
     )  # the window began with the decision, not with a conversion
     lived.decide(1, 30)
     assert lived.settled().numbers()["means"][0] == pytest.approx(mean)
-    assert lived.state.tallies.conversions[0] == sum(new)
+    assert lived.state.tallies.table[CONVERSIONS, 0] == sum(new)
     assert lived.state.tallies.late == 1
 
 

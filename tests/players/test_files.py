@@ -237,7 +237,7 @@ def test_what_follows_from_the_policy_is_not_asked_from_the_file():
 
 def test_a_small_file_does_not_ask_for_gigabytes(monkeypatch):
     body = {**saved("Uniform()", 3, "none"), "n_arms": 10**9}
-    monkeypatch.setattr("abex.players.player.Player.__init__", lambda *a, **k: pytest.fail("it was begun"))
+    monkeypatch.setattr("abex.players.player_file.new_state", lambda *a, **k: pytest.fail("it was begun"))
     with pytest.raises(UserError, match="names must be one for each arm"):
         read_player(sealed(body), "the player", None)
 
@@ -265,17 +265,20 @@ def test_a_state_of_which_nothing_is_known_to_be_learned_plays_but_is_not_saved(
         Player.open(f"sqlite:///{tmp_path / 'shared.db'}", "mine", FuzzedTuple(), n_arms=3)
 
 
-def test_first_steps_of_your_own_policy_are_checked():
-    """An index that nobody declared reaches compiled code only after it has shown itself within bounds."""
+def test_a_loaded_policy_of_your_own_runs_where_every_index_is_looked_at():
+    """An index that nobody declared reaches compiled code only where a person says so."""
     body = saved("FuzzedOwn(rate=0.5)", 9, "none")
-    player = read_player(sealed(body), "the player", True)
-    play(player)
-    assert player._state.careful > 0
+    for said, compiled in ((None, False), (True, True)):
+        player = read_player(sealed(body), "the player", said)
+        play(player)
+        assert player._state.compiled is compiled
     array = np.array([10**6])
     wrong = json.loads(json.dumps(body))
     wrong["state"]["last"] = {"dtype": "int64", "shape": [1], "data": _base64(array)}
-    player = read_player(sealed(wrong), "the player", True)
-    with pytest.raises(UserError, match="the loaded state does not fit FuzzedOwn"):
+    player = read_player(sealed(wrong), "the player", None)
+    with pytest.raises(
+        UserError, match=r"of FuzzedOwn.* failed at line .* IndexError: index 1000000 is out of bounds"
+    ):
         [player.update(player.select(), 1.0) for _ in range(9)]
     with pytest.raises(UserError, match="last must be numbers of arms"):
         read_player(sealed({**wrong, "policy": "FuzzedDeclared(rate=0.5)"}), "the player", True)
@@ -359,8 +362,7 @@ def test_what_is_no_file_is_written_to(tmp_path):
             lambda body: body.update(names=encode_array(np.array([0, 1, -(2**63)]))),
             "names must be increasing",
         ),
-        (lambda body: body["tallies"].update(pulls=encode_array(np.full(3, 2**53))), None),
-        (lambda body: body["tallies"].update(observations=encode_array(np.full(3, 2**53))), None),
+        (lambda body: body["tallies"].update(table=encode_array(np.full((4, 3), 2.0**53))), None),
         (lambda body: body["tallies"].update(rewarded=2**53), None),
         (lambda body: body.update(steps=10**18), None),
         (lambda body: body.update(next_name=2**62), "has had all the arms"),
@@ -399,27 +401,54 @@ def test_the_largest_numbers_of_a_file_are_refused_or_played_and_saved_again(cha
         (lambda body: body.update(steps=10**4000), r"at `\$\.steps`"),
         (lambda body: body.update(next_name=True), r"at `\$\.next_name`"),
         (lambda body: body.update(n_arms=2**70), r"at `\$\.n_arms`"),
-        (lambda body: body.update(rewards=[0.0, "1"]), r"at `\$\.rewards"),
-        (lambda body: body.update(window=1), r"at `\$\.window`"),
+        (lambda body: body["settings"].update(high="1"), r"at `\$\.settings\.high"),
+        (lambda body: body["settings"].update(low=1.0, high=0.0), "rewards must be a range"),
+        (
+            lambda body: body["settings"].update(conversions="sum"),
+            "conversions='sum' counts what comes within a window",
+        ),
+        (lambda body: body["settings"].update(weighs=True), "a window is when silence counts"),
+        (lambda body: body["settings"].update(expire=0), r"at `\$\.settings\.expire`"),
+        (lambda body: body["settings"].update(weighs=1), r"at `\$\.settings\.weighs`"),
         (lambda body: body.update(lives=[7]), r"at `\$\.lives"),
         (lambda body: body.update(labels="abc"), r"at `\$\.labels`"),
         (lambda body: body.update(names=encode_array(np.arange(3.0))), r"at `\$\.names`"),
         (lambda body: body.update(names=encode_array(np.arange(3)[None])), "names must be one for each arm"),
         (lambda body: body["tallies"].update(rewarded=2**53 + 1), r"at `\$\.tallies\.rewarded`"),
+        (
+            lambda body: body["tallies"].update(table=encode_array(np.full((4, 3), -1.0))),
+            "table must be four numbers",
+        ),
+        (
+            lambda body: body["tallies"].update(table=encode_array(np.ones((3, 3)))),
+            "table must be four numbers",
+        ),
         (lambda body: body["tallies"].update(recent=encode_array(np.zeros((2, 2), np.int64))), "recent must"),
         (lambda body: body["tallies"].update(recent=encode_array(np.zeros(1001, np.int64))), "recent must"),
-        (lambda body: body["pending"].append(["x", 1]), r"at `\$\.pending\["),
-        (lambda body: body["pending"][0].append("unit"), None),
-        (lambda body: body["pending"][0].extend(["unit", "key", "", 0, "more"]), "at most length 10"),
-        (lambda body: body["pending"][0].extend([None, None, "AAA=", 0]), "a law must be 4 bytes an arm"),
-        (lambda body: body["pending"][0].extend([None, None, "A" * 5344, 0]), "length <= 4000"),
-        (lambda body: body["pending"][0].extend([" ", None]), "unit must be"),
+        (lambda body: body["pending"].append({"kind": "decision", "id": "x"}), r"at `\$\.pending\["),
+        (lambda body: body["pending"][0].update(unit="unit"), None),
+        (lambda body: body["pending"][0].update(more=1), "unknown field `more`"),
+        (lambda body: body["pending"][0].update(law="AAA="), "a law must be 4 bytes an arm"),
+        (lambda body: body["pending"][0].update(law="A" * 5344), "length <= 4000"),
+        (lambda body: body["pending"][0].update(unit=" "), "unit must be"),
         (lambda body: body.update(seen_keys=["key"] * 10_001), r"at `\$\.seen_keys`"),
         (lambda body: body["bets"].update(order=["a"]), "bets must wait"),
-        (lambda body: body["bets"].update(evidence=encode_array(np.full(3, np.nan))), "evidence must be"),
-        (lambda body: body["bets"].update(wealth=encode_array(np.ones((2, 8)))), "wealth must be one an arm"),
-        (lambda body: body["bets"].update(places=encode_array(np.array([3]))), "places must be of arms"),
-        (lambda body: body["bets"].update(sums=encode_array(np.full(1, 9.0))), "sums must be of rewards"),
+        (
+            lambda body: body["bets"]["known"].update(evidence=encode_array(np.full(3, np.nan))),
+            "evidence must be",
+        ),
+        (
+            lambda body: body["bets"]["known"].update(wealth=encode_array(np.ones((2, 8)))),
+            "wealth must be an array",
+        ),
+        (
+            lambda body: body["bets"]["known"].update(wealth=encode_array(np.full((3, 8), -1.0))),
+            "wealth must be numbers",
+        ),
+        (
+            lambda body: body["bets"]["known"].update(sums=encode_array(np.full(3, 9.0))),
+            "sums must be of rewards",
+        ),
         (lambda body: body["bets"].update(closed={"a": None}), "closed decisions must be"),
         (lambda body: body["random"].update(has_uint32=2), "random must be"),
         (lambda body: body["random"]["state"].update(state=2**128), "random must be"),

@@ -40,11 +40,13 @@ def test_players_of_one_seed_choose_alike_under_different_ids():
     assert len({d.id for made in decisions for d in made}) == 400
 
 
-def test_a_life_that_has_used_up_its_numbers_is_followed_by_another(monkeypatch):
-    monkeypatch.setattr(ids, "COUNTER_BITS", 3)
+def test_a_life_that_has_used_up_its_numbers_is_followed_by_another():
     player = Player(Uniform(), 2, seed=1)
-    decisions = [player.decide() for _ in range(30)]
-    assert len({d.id for d in decisions}) == 30
+    player._life.made = 2**ids.COUNTER_BITS - 10
+    decisions = [player.decide() for _ in range(300)]
+    assert len({d.id for d in decisions}) == 300
+    assert len({d.id[ids.LIFE_AT :] for d in decisions}) == 2
+    assert all(ids.is_id(d.id) for d in decisions)
     assert all(player.update(d, 1.0) for d in decisions)
     assert not any(player.update(d, 1.0) for d in decisions)
 

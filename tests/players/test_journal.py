@@ -21,7 +21,6 @@ from abex.players.events import (
 )
 from abex.players.ids import Life
 from abex.players.player_file import DAMAGE, state_text, template_of
-from abex.players.player_settings import PlayerSettings
 from abex.players.shared_player import SequenceStream
 
 
@@ -56,9 +55,9 @@ def test_every_event_is_read_as_it_was_written():
 def test_a_decision_that_comes_again_changes_nothing():
     replica, _ = played("UCB1")
     event = Decided(Life().next_id(), 10**12, 1, 6, (), None)
-    replica.apply(event, PlayerSettings(), None)
+    replica.apply(event, None)
     text = state_text(replica, 0)
-    replica.apply(event, PlayerSettings(), None)
+    replica.apply(event, None)
     assert state_text(replica, 0) == text
     assert replica.steps == 6
 
@@ -84,10 +83,10 @@ def test_an_event_that_stands_in_the_journal_twice_counts_once():
         Expired("e4", 10**12, 10**12 - 5),
     ]
     for event in events:
-        replica.apply(event, PlayerSettings(), None)
+        replica.apply(event, None)
     text = state_text(replica, 0)
     for event in events:
-        replica.apply(event, PlayerSettings(), None)
+        replica.apply(event, None)
     assert state_text(replica, 0) == text
     assert replica.n_arms == 4
 
@@ -135,7 +134,7 @@ def test_forged_events_are_refused_or_harmless(policy, data):
             replica.check(event, template_of(replica))
         except DAMAGE:
             continue
-        replica.apply(event, PlayerSettings(), SequenceStream(1).at(1))
+        replica.apply(event, SequenceStream(1).at(1))
     json.loads(state_text(replica, 0))
     arm, _ = replica.draw(replica.steps + 1, np.random.default_rng(1))
     assert 0 <= arm < replica.n_arms

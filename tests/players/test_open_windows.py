@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from abex import UCB1, Bernoulli, Evidence, Player, Thompson, UserError
-from abex.inference.sums import intervals
+from abex.inference.sums import interval
 from abex.players.open_windows import Weighed
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Conversions, Geometric, delay_at, delay_table
@@ -42,6 +42,17 @@ class Shop:
         if self.rng.random() < rates[shown.arm]:
             heapq.heappush(self.waiting, (self.now + self.rng.exponential(20.0), shown.id))
         return shown
+
+
+def test_the_head_of_a_summary_counts_as_its_table_does():
+    """A decision that has its conversion is pending until its window ends: others may follow."""
+    shop = Shop(UCB1(), seed=1)
+    first = shop.player.decide()
+    shop.player.decide()
+    shop.player.update(first, True)
+    found = shop.player.summary()
+    assert sum(row.pending for row in found) == 2
+    assert "1 rewarded, 2 pending, 0 expired" in found.caption
 
 
 @pytest.mark.parametrize("policy", [UCB1(), Thompson(), Evidence()])
@@ -101,7 +112,7 @@ def test_intervals_are_of_means_that_early_answers_do_not_refute(silence):
         n, paid = 400.0, silence + share * (mean - silence)
         of_arm = Weighed(*np.array([[100.0], [300.0], [n * share], [n * (paid - silence)]]), silence)
         low, high = (end[0] for end in of_arm.intervals(0.05))
-        least, most = (end[0] for end in intervals(np.array([n]), np.array([n * paid]), 0.05))
+        least, most = (end[0] for end in interval(np.array([n]), np.array([n * paid]), 0.05))
         possible = grid[
             (least <= silence + share * (grid - silence)) & (silence + share * (grid - silence) <= most)
         ]

@@ -76,6 +76,24 @@ def test_a_process_hears_of_what_another_one_has_shown(provide, tmp_path):
         assert sum(row.observations for row in there.summary()) == 1
 
 
+def test_a_flag_may_be_an_alias_and_late_events_find_their_player(provide, tmp_path):
+    with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
+        players = {name: store.player(name, "UCB1", arms=[name, "other"]) for name in ("v1", "v2")}
+        store.alias("banner", {"v1": 100})
+        client = provide(store, events={"clicked": "banner"})
+        early = [client.get_string_details("banner", "grey", who) for who in (ANN, BOB)]
+        store.alias("banner", {"v2": 100})
+        late = client.get_string_details("banner", "grey", ANN)
+        assert players["v2"].waiting("ann").id == late.flag_metadata["decision"]
+        client.track("clicked", BOB)  # who has seen the former one alone
+        client.track("clicked", ANN)  # who has seen both: the latter
+        client.track("clicked", ANN)
+        about = {"decision": early[0].flag_metadata["decision"]}
+        client.track("clicked", EvaluationContext(), TrackingEventDetails(1.0, about))  # it has its reward
+        rewarded = {name: [row.observations for row in one.summary()] for name, one in players.items()}
+        assert {name: sum(counts) for name, counts in rewarded.items()} == {"v1": 2, "v2": 1}
+
+
 def test_flags_of_other_types_have_arms_that_read_as_such(provide):
     client = provide(
         {

@@ -67,7 +67,7 @@ class Replay:
 
     def follow(self, event):
         self.seq += 1
-        return self.replica.apply(event, self.definition.terms, self.learning.at(self.seq))
+        return self.replica.apply(event, self.learning.at(self.seq))
 
     def text(self):
         return state_text(self.replica, self.seq)
@@ -112,7 +112,7 @@ def history(definition):
 @each_group("policy", GROUPS)
 def test_a_replica_from_a_snapshot_goes_on_as_a_serial_replay(policy):
     player = new_player(policy)
-    definition = Definition(definition_text(player._state, player._settings), "the player")
+    definition = Definition(definition_text(player._state), "the player")
     events = history(definition)
     serial, opened = Replay(definition, definition.replica(False)), []
     at = {len(events) * part // 10 for part in range(1, 10)}
@@ -194,18 +194,18 @@ def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
         return
     lived, told = player._state, new_player(policy, expire=None, window=None)._state
     lived.draws_leave_state = told.draws_leave_state = True
-    rng, terms = np.random.default_rng(7), player._settings
+    rng = np.random.default_rng(7)
     for step in range(1, 121):
         arm, memory = lived.draw(step, rng)
         arm = arm if own else int(rng.integers(ARMS))
         reward, name = reward_at(step, arm, rng), player._life.next_id(10**12 + step)
-        lived.apply(Decided(name, 10**12, arm, step, memory, None), terms, None)
-        lived.apply(Rewarded(name, 10**12, name, None, reward, {}), terms, np.random.default_rng(step))
+        lived.apply(Decided(name, 10**12, arm, step, memory, None), None)
+        lived.apply(Rewarded(name, 10**12, name, None, reward, {}), np.random.default_rng(step))
         key = f"row {step}" if step % 2 else None
         event = Rewarded(name, 10**12, None, arm, reward, {}, key)
-        assert told.apply(event, terms, np.random.default_rng(step)) is True
+        assert told.apply(event, np.random.default_rng(step)) is True
         if key is not None:  # counts once
-            assert told.apply(event, terms, np.random.default_rng(step)) is False
+            assert told.apply(event, np.random.default_rng(step)) is False
     assert lived.steps == told.steps == lived.decisions == 120
     assert told.decisions == 0
     assert told.policy.report(told.state) == lived.policy.report(lived.state)

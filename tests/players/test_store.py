@@ -19,6 +19,7 @@ import pytest
 
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
+from abex.players.changes import Change
 from abex.players.sqlite_journal import SqliteJournal
 from tests.each import each
 from tests.players.hosts import Proxy
@@ -54,7 +55,7 @@ def test_opening_a_player_asks_the_journal_once(url, monkeypatch):
         store.names()
         submit, run, journal = store.submit, store._journal._run, store._journal
         errands, statements = [], []
-        monkeypatch.setattr(store, "submit", lambda work: errands.append(work) or submit(work))
+        monkeypatch.setattr(store, "submit", lambda work, *more: errands.append(work) or submit(work, *more))
         monkeypatch.setattr(journal, "_run", lambda sql, *values: statements.append(sql) or run(sql, *values))
         assert store.player("banner").update(store.player("banner").select(), 1.0)
         assert len(errands) == 1
@@ -584,8 +585,11 @@ def test_a_player_that_is_deleted_is_gone_and_its_name_may_come_again(url):
         decision = old.decide()
         old.update(decision, 1.0)
         record = store.do(lambda journal: journal.player("banner"))
-        assert not store.do(lambda journal: journal.delete(record.id, record.head + 1))  # it has had others
-        assert store.do(lambda journal: journal.delete(record.id, record.head))
+        end = Change("ann", "player deleted", "banner")
+        assert not store.do(
+            lambda journal: journal.delete(end, record.id, record.head + 1)
+        )  # it has had others
+        assert store.do(lambda journal: journal.delete(end, record.id, record.head))
         assert store.names() == []
         with pytest.raises(UnavailableError, match="gone"):
             old.update(old.decide(), 1.0)
@@ -603,8 +607,11 @@ def test_an_archived_player_is_gone_until_it_is_brought_back(url):
         waiting = player.decide()
         player.flush()
         record = store.do(lambda journal: journal.player("banner"))
-        assert not store.do(lambda journal: journal.archive(record.id, record.head + 1))  # it has had others
-        assert store.do(lambda journal: journal.archive(record.id, record.head))
+        rest = Change("ann", "player archived", "banner")
+        assert not store.do(
+            lambda journal: journal.archive(rest, record.id, record.head + 1)
+        )  # it has had others
+        assert store.do(lambda journal: journal.archive(rest, record.id, record.head))
         assert store.names() == ["other"]
         listed = [
             store.do(lambda journal, archived=archived: journal.players(9, archived))
@@ -616,8 +623,8 @@ def test_an_archived_player_is_gone_until_it_is_brought_back(url):
         assert other.update(other.decide(), 1.0)  # others of the same commit go on
         with pytest.raises(UserError, match="is archived"):
             Player.open(url, "banner")
-        assert not store.do(lambda journal: journal.add_player("banner", "{}"))  # its name is taken
-        store.do(lambda journal: journal.restore(record.id))
+        assert not store.do(lambda journal: journal.add_player(rest, "{}"))  # its name is taken
+        store.do(lambda journal: journal.restore(rest, record.id))
         player.refresh()
         assert player.update(waiting, 1.0)
         assert store.names() == ["banner", "other"]

@@ -310,7 +310,7 @@ def test_names_terms_and_tallies_go_along():
     for twin in (player.copy(), copy.deepcopy(player), pickle.loads(pickle.dumps(player))):
         assert twin.arms == ["z", "y"]
         assert repr(twin.summary()) == repr(player.summary())
-        assert twin._settings == player._settings
+        assert twin.settings == player.settings
         assert [twin.select() for _ in range(9)] == [player.copy().select()] + [
             arm for arm in [twin.select() for _ in range(0)]
         ] or twin.n_arms == 2
@@ -320,7 +320,7 @@ def test_names_terms_and_tallies_go_along():
 
 @pytest.mark.parametrize("policy", ["UCB1", "Thompson", "ABE", "Exp3(gamma=0.1)", "BoltzmannGumbel"])
 def test_a_player_that_does_not_fit_into_memory_is_refused_before_it_is_made(policy, monkeypatch):
-    monkeypatch.setattr("abex.players.memory_check.memory", lambda: 2e9)
+    monkeypatch.setattr("abex.players.player_settings.memory", lambda: 2e9)
     with pytest.raises(
         UserError, match=r"1,000,000,000 arms of .* would take .* GB of memory.*: use fewer arms"
     ):

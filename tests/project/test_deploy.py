@@ -1,9 +1,10 @@
 """The files of `deploy` fit the service: options, addresses and metrics are there, and the tools of each kind read them."""
 
 import json
+import os
 import re
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 import yaml
 
 from abex.cli.serve import command
+from abex.players.changes import Aliases
 from abex.service.app import ROUTES
 from abex.service.metrics import FAMILIES, Metrics
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 OPTIONS = {name for parameter in command.params for name in parameter.opts}
@@ -30,7 +33,7 @@ PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin"
 SHOWN = {
     name + "_total" * (kind.__name__ == "CounterMetricFamily") for name, (kind, _, _) in FAMILIES.items()
 }
-SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([]).decode(), re.M)) | {
+SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([], Aliases()).decode(), re.M)) | {
     "abex_request_seconds_bucket"
 }
 
@@ -82,6 +85,21 @@ def test_what_selects_pods_selects_those_of_the_deployment():
     assert found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
     (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert found["Service"]["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container["ports"]}
+
+
+def test_the_compose_file_declares_what_its_services_use():
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = found["services"]
+    for service in services.values():
+        assert set(service.get("secrets", ())) <= found["secrets"].keys()
+        assert {volume.split(":")[0] for volume in service.get("volumes", ())} <= found["volumes"].keys()
+        for other, how in service.get("depends_on", {}).items():
+            assert how["condition"] == "service_healthy"
+            assert services[other]["healthcheck"]["test"][0] == "CMD"
+    build = services["abex"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).samefile(DEPLOY / "Dockerfile")
+    (secret,) = services["abex"]["secrets"]
+    assert f"/run/secrets/{secret}" in services["abex"]["command"]
 
 
 def test_manifests_are_valid():
@@ -143,17 +161,73 @@ def test_the_image_follows_the_rules():
     asked(tool("hadolint"), "Dockerfile")
 
 
-def test_the_image_copies_what_is_there_and_runs_what_it_installs():
-    text = (DEPLOY / "Dockerfile").read_text()
-    for line in re.findall(r"^COPY (?!--from)(.*)$", text, re.M):
-        *sources, _ = shlex.split(line)
-        assert all((DEPLOY.parent / one).exists() for one in sources)
-    kept = {
-        line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split() if line.startswith("!")
-    }
-    copied = {
-        one.removeprefix("./")
-        for line in re.findall(r"^COPY (?!--from)(.*)$", text, re.M)
-        for one in line.split()[:-1]
-    }
-    assert copied <= kept
+def instructions():
+    """The instructions of the Dockerfile, as pairs of word and rest."""
+    text = re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.M).replace("\\\n", " ")
+    return [tuple(line.split(None, 1)) for line in text.splitlines() if line]
+
+
+def copied():
+    """What the image takes from the repository."""
+    return [one for word, rest in instructions() if word == "COPY" and not rest.startswith("--from")
+            for one in rest.split()[:-1]]  # fmt: skip
+
+
+def test_the_image_copies_what_the_engine_is_given():
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+    assert ignored[0] == "*"
+    assert {one.removeprefix("./") for one in copied()} == {line[1:] for line in ignored if line[0] == "!"}
+
+
+@pytest.mark.slow
+def test_what_the_image_runs_works_in_a_clean_folder(tmp_path):
+    """Without an engine: what git has of each COPY, then each RUN but `useradd`, the entry point and the health check."""
+    source, home = tmp_path / "source", tmp_path / "home"
+    home.mkdir()
+    ask = ["git", "ls-files", "-z", *copied()]
+    listed = subprocess.run(ask, cwd=DEPLOY.parent, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("needs a git repository")
+    names = listed.stdout.split("\0")[:-1]
+    assert {name.split("/")[0] for name in names} == {one.removeprefix("./") for one in copied()}
+    for name in names:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(DEPLOY.parent / name, source / name)
+    places = {"/opt/abex": f"{tmp_path}/opt", "/var/lib/abex": str(home), "/run/secrets": str(home)}
+
+    def here(text):
+        return re.sub("|".join(places), lambda found: places[found[0]], text)
+
+    clean = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    clean |= {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(home)}
+    folder, unlike = source, 0
+    for word, rest in instructions():
+        if word == "ENV":
+            clean |= {name: here(value).replace("$PATH", clean["PATH"])
+                      for name, value in (one.split("=", 1) for one in rest.split())}  # fmt: skip
+        elif word == "WORKDIR" and rest != "/source":
+            folder = Path(here(rest))
+        elif word == "RUN" and rest.startswith("useradd "):
+            unlike += 1  # of the machine, not of abex
+        elif word == "RUN":
+            done = subprocess.run(
+                here(rest), shell=True, cwd=folder, env=clean, capture_output=True, text=True
+            )
+            said = done.stdout + done.stderr
+            if re.search("NewConnectionError|NameResolutionError|ConnectTimeoutError", said):
+                pytest.skip("needs an index of packages (a network, or PIP_INDEX_URL)")
+            assert done.returncode == 0, said
+    assert unlike == 1
+    last = dict(instructions())
+    start = [here(one) for word in ("ENTRYPOINT", "CMD") for one in json.loads(last[word])]
+    start[start.index("8080")] = "0"
+    keys = home / "abex_keys"
+    with keys.open("w") as file:
+        subprocess.run(["abex", "serve", "--new-key", "admin"], cwd=home, env=clean, stdout=file, check=True)
+    with subprocess.Popen(start, cwd=folder, env=clean, stderr=subprocess.PIPE, text=True) as process:
+        port = process.stderr.readline().strip().rsplit(":", 1)[1]
+        check = json.loads(last["HEALTHCHECK"].split("CMD", 1)[1].strip())
+        healthy = [one.replace("8080", port) for one in check]
+        wait_until(lambda: subprocess.run(healthy, env=clean, capture_output=True).returncode == 0, process)
+        process.terminate()
+    assert process.returncode in (0, -signal.SIGTERM)

@@ -64,12 +64,10 @@ SMALLER = (
 BEFORE = {
     "data-1": """
         import numpy as np, pandas as pd
-        from sklearn.datasets import dump_svmlight_file
         table = pd.DataFrame({"weight": np.arange(40.0), "kind": ["pear", "plum"] * 20, "label": [0, 1] * 20})
         table[["weight", "kind"]].to_csv("fruit.csv", index=False)
         table[["weight", "label"]].to_parquet("table.parquet")
-        for name in ("train.svm", "test.svm"):
-            dump_svmlight_file(table[["weight"]].to_numpy(), table["label"], name)
+        table[["weight", "kind"]].to_csv("new-fruit.csv", index=False)
     """,
     "data-2": """
         import numpy as np, pandas as pd
@@ -202,6 +200,19 @@ def test_contributing_names_files_that_exist():
     assert missing == ["src/abex/policies/my_policy.py"]
 
 
+def test_what_contributing_says_to_change_stands_in_the_files_of_its_row():
+    rows = re.findall(r"^\| (an? [^|]+) \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    named = {}
+    for thing, how in rows:
+        files = [ROOT / "src/abex" / path for path in re.findall(r"`(\w+/[\w./]+)`", how)]
+        text = "".join(file.read_text() for file in files if file.is_file())
+        named[thing] = {name: name in text for name in re.findall(r"`([A-Za-z_]\w+)[`(]", how) if files}
+    assert sum(map(len, named.values())) >= 10
+    assert {
+        thing: [name for name, found in names.items() if not found] for thing, names in named.items()
+    } == {thing: [] for thing, _ in rows}
+
+
 def test_pages_and_docstrings_name_what_exists():
     names = {
         name: file
@@ -248,21 +259,39 @@ def test_a_page_that_shows_expire_says_what_silence_does():
     assert "\n## Silence\n" in (ROOT / "docs" / "late_rewards.md").read_text()
 
 
-def test_pages_of_figures_are_made_from_what_came_out(tmp_path, monkeypatch):
+def test_pages_of_figures_show_each_panel_with_its_verdicts(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from figure_pages import write_figures
+    from figure_pages import BADGES, write_figures
+
+    from abex.lab.experiments import known_experiments
 
     write_figures(ROOT / "docs" / "experiments.md", tmp_path / "paper")
     pages = {page.stem: page.read_text() for page in (tmp_path / "paper").iterdir()}
     assert set(pages) == {"index", *(f"figure-{number}" for number in range(1, 7))}
-    assert "abex run boosting-usps-comparison" in pages["figure-1"]
-    assert "| claim | MNIST | USPS | ISOLET |" in pages["figure-1"]
-    assert "| claim | pendigits | letter |" in pages["figure-6"]
-    assert "| Epinions, 50,000 steps |" in pages["figure-4"]
-    from abex.lab.experiments import known_experiments
-
-    named = set(re.findall(r"abex run (\S+)", "".join(pages.values())))
+    text = "".join(pages.values())
+    named = set(re.findall(r"^abex run (\S+)", text, re.M))
     assert named == {name for name in known_experiments() if not name.endswith("-quick")}
+    folder = ROOT / "docs" / "figures" / "paper"
+    panels = json.loads((folder / "panels.json").read_text())
+    shown = set(re.findall(r"figures/paper/(\S+)\.svg", text))
+    assert shown == set(panels) == {path.stem for path in folder.glob("*.svg")} <= named
+    for name, panel in panels.items():
+        assert (folder / f"{name}.svg").stat().st_size < 150_000
+        page = pages[f"figure-{panel['figure'][7]}"]
+        assert f':alt: "{panel["alt"]}"' in page
+        assert f"## {panel['figure']}. {panel['title']}" in page
+        for one in panel["verdicts"]:
+            assert f"**{one['claim']}**: {one['measured']}" in page
+            assert f"{{bdg-{BADGES[one['alone']]}}}`{one['alone']}`" in page
+
+
+def test_a_page_includes_every_part_of_the_tables_of_the_paper():
+    page, tables = (
+        (ROOT / "docs" / name).read_text() for name in ("experiments.md", "experiments_tables.md")
+    )
+    parts = re.findall(r"^<!-- (.*) -->\n(?:.*\n)+?<!-- end -->", tables, re.M)
+    assert re.findall(r":start-after: <!-- (.*) -->\n:end-before: <!-- end -->", page) == parts
+    assert parts == ["counts", "facebook", "epinions", "claims", "full search"]
 
 
 def test_every_benchmark_has_its_place():

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -39,6 +40,7 @@ def served(store, **options):
     """A uvicorn server in a thread of this process; yields its port."""
     settings = Settings(store=store, port=0, **options)
     listening = listening_socket(settings)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)  # a long answer waits in the service
     server = uvicorn.Server(configuration(Guard(settings)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -282,15 +284,25 @@ def test_an_answer_that_nobody_reads_is_given_up(store):
             assert honest.ask(DECIDE)[0] == 200
 
 
-def test_a_long_answer_that_is_read_slowly_arrives(store):
-    with served(store, **QUICK) as port, Connection(port) as slow:
-        new = {"name": "wide", "arms": [f"{number:0200}" for number in range(4_000)], "policy": "UCB1"}
-        assert slow.ask("/v1/players", json.dumps(new).encode())[0] == 201
-        slow.send(request("/v1/players/wide/arms", b"", method="GET"))
-        for _ in range(8):
-            slow.rest += slow.socket.recv(50_000)
-            time.sleep(0.4)
-        assert len(json.loads(slow.answer()[2])["arms"]) == 4_000
+@pytest.mark.parametrize(
+    ("unread", "ended"),
+    [
+        ([900, 800, 700, 600, 500], [None] * 5),  # it is read slowly
+        ([900, 900, 900, 900, 900], [None, None, "answer", "answer", "answer"]),  # nobody reads it
+        ([900, 0, 900, 900, 800], [None] * 5),  # another answer follows
+    ],
+)
+def test_an_answer_is_given_up_where_nothing_of_it_is_read_for_the_whole_time(unread, ended):
+    async def looked():
+        guard = SimpleNamespace(settings=Settings(store="sqlite:///shop.db", client_timeout=2.5))
+        http = SimpleNamespace(eof_received=None, pause_writing=None, resume_writing=None)
+        connection = connections.Connection(guard, http)
+        sizes = iter(unread)
+        connection._transport = SimpleNamespace(get_write_buffer_size=lambda: next(sizes), abort=lambda: None)
+        began = asyncio.get_running_loop().time()
+        return [connection.late(began + second, 2.5) for second in range(1, 6)]
+
+    assert asyncio.run(looked()) == ended
 
 
 def test_a_handler_may_take_longer_than_a_client(store, monkeypatch):

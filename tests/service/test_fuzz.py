@@ -26,6 +26,7 @@ def store(tmp_path_factory):
 def app(store):
     with service(store, max_arms=1_000, max_players=50) as client:
         client.post("/v1/players", json={"name": "banner", "arms": ["red", "green"]})
+        client.put("/v1/aliases/home", json={"split": {"banner": 100}})
         yield client
 
 
@@ -64,7 +65,8 @@ def test_no_described_request_breaks_the_service(app):
             @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
             def send(case):
                 if case.path_parameters and "name" in case.path_parameters and random.random() < 0.7:
-                    case.path_parameters["name"] = "banner"
+                    is_alias = "aliases" in case.path or random.random() < 0.2
+                    case.path_parameters["name"] = "home" if is_alias else "banner"
                 answer = sent(app, case)
                 assert answer.status_code < 500, (case.method, case.path, answer.text)
                 if answer.status_code >= 400 and case.method != "HEAD":
@@ -103,12 +105,21 @@ def hostile(rng):
     """A request, damaged somewhere; or noise."""
     body = rng.choice([b"{}", b'{"unit":"a"}', b"[[[[" * 50, b"\x00\xff" * 20, b'{"reward":1e400}'])
     path = rng.choice(
-        [b"/v1/players/x/decisions", b"/v1/players", b"/%2e%2e/%00", b"/" + b"a" * 3000, b"*", b"http://a/b"]
+        [
+            b"/v1/players/x/decisions",
+            b"/v1/players",
+            b"/v1/aliases/x",
+            b"/v1/changes?before=%00",
+            b"/%2e%2e/%00",
+            b"/" + b"a" * 3000,
+            b"*",
+            b"http://a/b",
+        ]
     )
     head = (
         b"%s %s HTTP/1.%d\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         % (
-            rng.choice([b"GET", b"POST", b"BREW", b"DELETE", b"CONNECT"]),
+            rng.choice([b"GET", b"POST", b"PUT", b"BREW", b"DELETE", b"CONNECT"]),
             path,
             rng.choice([0, 1, 1, 1, 7]),
             rng.choice([b"localhost", b"localhost", b"evil", b"\xff", b""]),

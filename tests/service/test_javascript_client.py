@@ -46,6 +46,14 @@ def test_a_visitor_gets_an_arm_and_its_click_counts_once(page, client):
     assert page.evaluate(REWARD, choice["id"]) is False
 
 
+def test_an_alias_names_who_decided(page, client):
+    client.alias("front", {"home/banner": 100})
+    choice = page.evaluate("abex.decide('front', {unit: 'bob'})")
+    assert choice["player"] == "home/banner"
+    assert page.evaluate("id => abex.reward('front', id)", choice["id"]) is True
+    client.remove_alias("front")
+
+
 def test_what_was_carried_out_and_not_answered_counts_once(page, client):
     before = client.summary("home/banner")["decisions"]
     lost = []

@@ -300,6 +300,20 @@ def test_names_are_text_whatever_they_say(browser, address, api):
         assert page.evaluate("document.documentElement.scrollWidth") <= 1100
 
 
+def test_it_tells_where_aliases_send_visitors(browser, address, api):
+    second = f"{HOSTILE[0]} v2"
+    for name in ("v1", second):
+        api.post("/v1/players", json={"name": name, "arms": 2}).raise_for_status()
+    for split in ({"v1": 100}, {"v1": 90, second: 10}):
+        api.put("/v1/aliases/home%2Fbanner", json={"split": split}).raise_for_status()
+    with looking(browser, address) as page:
+        page.wait_for_function("document.getElementById('aliases').textContent")
+        text = page.text_content("#aliases")
+        assert text == f"home/banner is v1 90 %, {second} 10 %"
+        assert page.evaluate("window.hacked") is None
+    api.delete("/v1/aliases/home%2Fbanner").raise_for_status()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_in_light_and_dark(browser, address, api, scheme):
     make(api, f"phone {scheme} {'x' * 100}", [*MEANS, "y" * 100, "<b>z</b> " * 20])

@@ -943,6 +943,7 @@ def test_metrics_tell_of_requests_and_players(shop):
 def test_workers_add_up_and_what_a_killed_one_counted_stays(tmp_path):
     code = """
 import sys
+from abex.players.changes import Aliases
 from abex.service.metrics import Metrics
 
 metrics, many = Metrics(), int(sys.argv[1])
@@ -952,7 +953,7 @@ for _ in range(many):
     metrics.requests.labels("decide", "200").inc()
     metrics.seconds.labels("decide").observe(0.003)
 input()
-print(metrics.text([]).decode())
+print(metrics.text([], Aliases()).decode())
 """
 
     def worker(many):

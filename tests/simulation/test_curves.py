@@ -1,6 +1,7 @@
 """Statistics of curves against their definitions."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -165,3 +166,26 @@ def test_twenty_lines_are_told_apart_without_colours():
         for line in drawn_lines(axes)
     }
     assert len(looks) == 20
+
+
+@pytest.mark.parametrize("style", ["screen", "paper", "paper-wide"])
+@pytest.mark.parametrize("legend", ["ends", "inside", "outside", "below"])
+@pytest.mark.parametrize("lines", [5, 20])
+def test_names_lie_in_the_picture_and_not_on_each_other_and_leave_room_for_the_lines(style, legend, lines):
+    names = tuple(f"Certify(Thompson, share=0.{k})" for k in range(lines))
+    shape = np.geomspace(1.0, 1e4, lines)[:, None, None] * np.ones((1, 3))
+    curves = Curves(names, np.array([1, 10, 100]), shape, shape, np.ones((lines, 1)))
+    figure = curves.plot(style=style, legend=legend)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    keys = [key for key in (*figure.legends, axes.get_legend()) if key is not None]
+    told = [text for key in keys for text in key.get_texts()] or [
+        text for text in axes.texts if text.get_text() in names
+    ]
+    boxes = [text.get_window_extent() for text in told]
+    assert len(boxes) == lines
+    whole = figure.bbox
+    assert all(box.x0 >= 0 and box.x1 <= whole.x1 and box.y0 >= 0 and box.y1 <= whole.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert axes.bbox.width >= 0.4 * whole.width
+    assert axes.bbox.height >= 1.2 * figure.dpi  # inches

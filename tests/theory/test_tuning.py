@@ -131,28 +131,6 @@ def test_the_command_speaks_of_every_case(capsys: pytest.CaptureFixture[str]) ->
         assert words in capsys.readouterr().out
 
 
-def test_the_command_draws_the_schedule_the_bound_and_the_regret(
-    tmp_path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("abex.cli.theory.RUNS", 4)
-    path = tmp_path / "bound.svg"
-    options = [
-        "--c",
-        "8",
-        "--alpha",
-        "0.5",
-        "--arms",
-        "4",
-        "--gap",
-        "0.5",
-        "--horizon",
-        "2000",
-    ]
-    main(["theory", *options, "--plot", str(path)])
-    assert "wrote" in capsys.readouterr().out
-    assert path.read_bytes().startswith(b"<?xml")
-
-
 @each(
     ("arguments", "named"),
     [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"),

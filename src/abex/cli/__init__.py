@@ -88,13 +88,13 @@ def sentence(error: click.ClickException) -> str:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
-    from abex.cli.signals import Terminated, end_after, terminable
+    from abex.cli.signals import Terminated, end_after, exit_on_signal
 
     warnings.showwarning = show_warning
     asked = (sys.argv[1:] if arguments is None else arguments)[:1]
     extra = COMMANDS[asked[0]][1] if asked and asked[0] in COMMANDS else None
     try:
-        with terminable(), needed(extra):
+        with exit_on_signal(watched=asked != ["serve"]), needed(extra):  # a server ends in its own time
             return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)

@@ -9,16 +9,15 @@ from typing import Any
 
 import click
 
-from abex.cli.help import WholeNumber, examples
-from abex.cli.signals import exit_on_signal
+from abex.cli.help import WholeNumber, examples, load_own, own_option
 from abex.cli.sweep import SweepReporter, open_store, work_options
 from abex.support.extras import demand
 
 
 @click.command(
     epilog=examples(
-        "abex arena --only Thompson --only Evidence",
-        "abex arena --grid train --policy mine.py:MyPolicy",
+        "abex arena --policy Thompson --policy Evidence",
+        "abex arena --grid train --own mine.py --policy MyPolicy --policy all",
         "abex arena --group identification",
     ),
 )
@@ -36,21 +35,19 @@ from abex.support.extras import demand
     "is scored by the time until the winner is known.",
 )
 @click.option(
-    "--policy", "own", multiple=True, help="A policy of yours, module:Policy or file.py:Policy; repeatable."
-)
-@click.option(
-    "--only",
+    "--policy",
+    "policies",
     multiple=True,
-    help="Of the library only these policies (uniform choice always plays); repeatable.",
+    help="A policy to play beside uniform choice; repeat for more, `all` for all of the library, which play unless one is given.",
 )
+@own_option
 @click.option(
     "--replications", default=None, type=WholeNumber(1), help="At most so many of each; 200 unless given."
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
 @work_options
-@exit_on_signal()
 def command(
-    grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
+    grid: str, group: str | None, policies: tuple[str, ...], own: tuple[str, ...], replications: int | None,
     dry_run: bool,
     folder: str, workers: int | None, executor: str, as_json: bool,
 ) -> None:  # fmt: skip
@@ -67,10 +64,7 @@ def command(
     from abex.lab.sweeps.sweep import raise_on_failure
 
     most = study.REPLICATIONS if replications is None else replications
-    entries = [
-        *chosen(only, study.finders if group == IDENTIFICATION else study.library),
-        *(study.own_entry(text) for text in own),
-    ]
+    entries = chosen(policies, load_own(own), identifies=group == IDENTIFICATION)
     instances, missing = study.playable(study.instances_of(grid, group))
     name = f"{study.NAME}-{grid}"
     if missing:
@@ -102,15 +96,13 @@ def command(
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")
 
 
-def chosen(only: tuple[str, ...], every: Any) -> list[Any]:
-    """The policies of the library that a person asked for, uniform choice among them; all of ``every()`` unless one did."""
-    from abex.lab.arena.study import Entry
-    from abex.policies.naming import parse_policy
+def chosen(policies: tuple[str, ...], code: dict[str, str], identifies: bool) -> list[Any]:
+    """The policies that a person asked for, uniform choice among them; all of the library unless one did."""
+    from abex.lab.arena.study import entry_of, library
 
-    if not only:
-        return every()  # type: ignore[no-any-return]
-    policies = [parse_policy(text) for text in dict.fromkeys(("Uniform", *only))]
-    return [Entry(policy) for policy in policies]
+    every = not policies or "all" in policies
+    found = library(identifies) if every else [entry_of("Uniform")]
+    return list(dict.fromkeys([*found, *(entry_of(name, code) for name in policies if name != "all")]))
 
 
 def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None:

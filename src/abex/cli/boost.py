@@ -13,7 +13,7 @@ from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
-from abex.support.table_files import line_of
+from abex.support.table_files import column_named, line_of, read_columns, words_of
 
 POINTS = 100  # of a learning curve
 HELD = 0.25  # of the rows of a file of one's own are for the test
@@ -82,12 +82,12 @@ def score_of(classifier: Any, X: Any, y: Any) -> str:
 def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
     """Rows and labels for training and test: those of a data set, or of a file of one's own."""
     from abex.lab.datasets import Dataset, load
-    from abex.lab.datasets.own_tables import classes_of, columns_of, held_rows, target_name
+    from abex.lab.datasets.own_tables import classes_of, held_rows
     from abex.lab.datasets.registry import is_path
 
     if is_path(data):
-        columns = columns_of(data)
-        y = classes_of(columns.pop(target_name(columns, target, data)), data)
+        columns = read_columns(data)
+        y = classes_of(columns.pop(column_named(columns, -1 if target is None else target, data)), data)
         leave_out_identifiers(columns, data)
         warn_of_odd_words(columns, data)
         X, held = as_frame(columns, data), held_rows(y, HELD, 0, data)
@@ -186,19 +186,16 @@ def predict(model: str, file: str, out: str) -> None:
 
 def read_rows(classifier: Any, file: str) -> tuple[Any, dict[str, Any]]:
     """The columns that a model was trained on; its categories are words, whatever they look like in the file. And the others."""
-    from abex.lab.datasets.own_tables import columns_of
-    from abex.support.table_files import words_of
-
     names = getattr(classifier, "feature_names_in_", None)
     if names is None:
         raise UserError(
             "the model was trained without names of columns, by which those of the file are found"
         )
     of_words = {str(names[c.column]) for c in classifier.categories_ if c.values.dtype.kind == "U"}
-    columns = columns_of(file, of_words, len(names))
+    columns = read_columns(file, words=of_words)
     beside = columns.keys() - set(map(str, names))
     if beside:  # as they are written: 007 is no number
-        columns = columns_of(file, of_words | beside, len(names))
+        columns = read_columns(file, words=of_words | beside)
     found: dict[str, Any] = {}
     for name in map(str, names):
         if name not in columns:

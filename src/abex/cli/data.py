@@ -7,8 +7,8 @@ import click
 from abex.cli.help import examples, print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
+    arrays_for,
     check,
-    download,
     entries,
     entry_of,
     look,
@@ -44,12 +44,10 @@ def command(context: click.Context) -> None:
     )
 
 
-@command.command(
-    short_help="Download data sets.", epilog=examples("abex data fetch mnist usps", "abex data fetch all")
-)
+@command.command(epilog=examples("abex data fetch mnist usps", "abex data fetch all"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...|all")
 def fetch(names: tuple[str, ...]) -> None:
-    """Download data sets into the cache; what is here already is left as it is."""
+    """Download data sets into the cache. What is here already is left as it is."""
     wanted, failures = chosen(names), []
     for entry in wanted:
         try:
@@ -63,12 +61,10 @@ def fetch(names: tuple[str, ...]) -> None:
         raise UserError(f"{', '.join(failures)} could not be fetched")
 
 
-@command.command(
-    name="check", short_help="Compare every file with its checksum.", epilog=examples("abex data check mnist")
-)
+@command.command(name="check", epilog=examples("abex data check mnist"))
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def check_command(names: tuple[str, ...]) -> None:
-    """Read every file that is here and compare its checksum with the registered one."""
+    """Compare every file that is here with its checksum."""
     wrong = []
     for entry in chosen(names or ("all",)):
         state = check(entry)
@@ -81,13 +77,10 @@ def check_command(names: tuple[str, ...]) -> None:
         )
 
 
-@command.command(
-    short_help="Description, files, checksums, licence and citation.",
-    epilog=examples("abex data show isolet"),
-)
+@command.command(epilog=examples("abex data show isolet"))
 @click.argument("name")
 def show(name: str) -> None:
-    """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
+    """Show all about one data set. Description, files with addresses and checksums, licence, full citation."""
     entry = entry_of(name)
     state = check(entry, quick=True)
     sizes = [
@@ -122,5 +115,5 @@ def fetched(entry: CatalogueEntry) -> str:
         return "comes with scikit-learn"
     if look(entry).status == "there":
         return f"already in {look(entry).place}"
-    download(entry)
+    arrays_for(entry)
     return f"fetched and checked, in {look(entry).place}"

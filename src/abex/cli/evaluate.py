@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,10 +17,12 @@ from abex.cli.help import (
     print_table,
     whole,
 )
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError, one_of, real_number
 
-COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "largest_weight", "remark"),)
+if TYPE_CHECKING:
+    from abex.evaluation.evaluating import EstimateResult
+
+COLUMNS = ["policy", "estimator", "value", "low", "high", "effective", "largest_weight", "remark"]
 
 
 @click.command(
@@ -45,7 +44,7 @@ COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "larges
 @click.option(
     "--arms", help="How many arms there are, called 0, 1, ..., where not all of them are in the log."
 )
-@click.option("--rewards", help="The range of rewards, such as 0,5; 0,1 unless given.")
+@click.option("--rewards", type=float, nargs=2, help="The range of rewards, such as 0 5; 0 1 unless given.")
 @click.option(
     "--player", help="Name of a player, where LOG is the URL of its store, such as sqlite:///shop.db."
 )
@@ -58,9 +57,9 @@ COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "larges
 @click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
 @own_option
 @click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
-@exit_on_signal()
 def command(
-    log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None, rewards: str | None,
+    log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None,
+    rewards: tuple[float, float] | None,
     player: str | None, learn: float, learning: bool, edges: str | None, own: tuple[str, ...], out: str | None,
 ) -> None:  # fmt: skip
     """Value policies on LOG, decisions of another policy with their probabilities and rewards: CSV, Parquet or dsjson.
@@ -70,7 +69,7 @@ def command(
     """
     from abex.evaluation import Log, evaluate, replay
     from abex.evaluation.estimators import ESTIMATORS
-    from abex.evaluation.evaluating import HEADINGS
+    from abex.evaluation.evaluating import HEADINGS, EstimateResult
     from abex.graphs import Graph
     from abex.policies import parse_policy
 
@@ -81,7 +80,6 @@ def command(
     if out is not None:
         can_be_written(out)
     chosen = [_policy(text) for text in policies or ("Uniform",)]
-    span = None if rewards is None else _pair(rewards)
     names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
     graph = None if edges is None else Graph.read(edges)
     if player is None and "://" in log:
@@ -95,27 +93,25 @@ def command(
                     f"{policy!r} is an arm and no policy: --policy '{always}' values playing it always"
                 )
             check_graph_is_there(parse_policy(policy), graph)
-    rows: list[list[Any]] = []
+    rows: list[tuple[str, EstimateResult]] = []
     for policy in chosen:
         found = evaluate(
             read,
             policy,
             estimators=estimators or None,
             learn=learn,
-            rewards=span,
+            rewards=rewards,
             graph=graph,
         )
-        shown = found.policy if isinstance(policy, str) else json.dumps(policy)
-        for one in (*found.verdicts, found.always):
-            numbers = [one.value, *one.interval, one.effective, one.largest_weight]
-            rows.append([shown, one.estimator, *numbers, one.reason])
+        name = found.policy if isinstance(policy, str) else json.dumps(policy)
+        rows += [(name, one) for one in (*found.verdicts, found.always)]
         if learning and isinstance(policy, str):
             lived = replay(read, policy, graph=graph)
             remark = lived.reason or f"while it learns, over its first {lived.steps:,} steps"
-            value = [lived.value, *lived.interval, float(lived.steps), 1.0, remark]
-            rows.append([shown, "replay, learning", *value])
+            counted = float(lived.steps), 1.0, remark, lived.value
+            rows.append((name, EstimateResult("replay, learning", lived.value, lived.interval, *counted)))
     title = f"{len(read):,} decisions on {read.n_arms} arms, 95 % intervals; {found.note}"
-    print_table(title, ("policy", *HEADINGS), [_cells(row) for row in rows], (2, 3, 4, 5))
+    print_table(title, ("policy", *HEADINGS), [(name, *one.cells()) for name, one in rows], (2, 3, 4, 5))
     if out is not None:
         _write(rows, read, out)
 
@@ -141,70 +137,43 @@ def _journal(url: str, name: str) -> Any:
         return Log.from_player(player)
 
 
-def _pair(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UserError(f"--rewards must be two numbers such as 0,5, got {text!r}") from None
-    return low, high
+def _write(rows: list[tuple[str, EstimateResult]], log: Any, out: str) -> None:
+    """The figure and the table."""
+    from pandas import DataFrame
 
+    from abex.support.files import table_bytes, write_atomically
 
-def _cells(row: list[Any]) -> list[str]:
-    """A line of the table as people read it."""
-    policy, estimator, value, low, high, effective, largest, remark = row
-    ends = f"{low:.4g} to {high:.4g}" if low == low else ""
-    value = f"{value:.4g}" if value == value else "cannot tell"
-    return [policy, estimator, value, ends, f"{effective:,.0f}", f"{largest:.3g}", remark]
-
-
-def _write(rows: list[list[Any]], log: Any, out: str) -> None:
-    from abex.support.files import write_atomically
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)
+    numbers = [
+        (name, one.estimator, one.value, *one.interval, one.effective, one.largest_weight, one.reason)
+        for name, one in rows
+    ]
     target = Path(out)
-    write_atomically(target.with_name(f"{target.name}.csv"), text.getvalue().encode())
-    logged = float(log.reward.mean())
-    lines = [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
-    policy_values(lines, logged, path=target.with_name(f"{target.name}.png"))
+    write_atomically(
+        target.with_name(f"{target.name}.csv"), table_bytes(DataFrame(numbers, columns=COLUMNS), ".csv")
+    )
+    policy_values(rows, float(log.reward.mean()), target.with_name(f"{target.name}.png"))
     click.echo(f"wrote {out}.png and {out}.csv")
 
 
-def policy_values(
-    rows: Sequence[tuple[str, str, float, float, float]],
-    logged: float,
-    path: Path,
-) -> Any:
-    """Values of policies from a log, a line each: policy, estimator, value and the ends of its interval (NaN: no answer).
-
-    ``logged`` is the mean reward of the log itself.
-    """
+def policy_values(rows: list[tuple[str, EstimateResult]], logged: float, path: Path) -> None:
+    """Values of policies from a log with their intervals, a line each; ``logged`` is the mean reward of the log itself."""
     from abex.support.figures import canvas, entitle, save, style_of
 
     figure, axes = canvas(figsize=(7.2, 1.4 + 0.32 * len(rows)))
-    policies = list(dict.fromkeys(row[0] for row in rows))
-    for place, (policy, _, value, low, high) in enumerate(rows):
-        y, look = len(rows) - 1 - place, style_of(policies.index(policy))
-        if value == value:
-            axes.plot([low, high], [y, y], color=look["color"], linewidth=1.6)
-            axes.plot([value], [y], marker="o", markersize=5, color=look["color"])
+    policies = list(dict.fromkeys(name for name, _ in rows))
+    for place, (name, one) in enumerate(rows):
+        y, look = len(rows) - 1 - place, style_of(policies.index(name))
+        if one.value == one.value:
+            axes.plot(one.interval, [y, y], color=look["color"], linewidth=1.6)
+            axes.plot([one.value], [y], marker="o", markersize=5, color=look["color"])
         else:
             axes.text(
                 logged, y, "  the log cannot tell", va="center", fontsize=8.5, color="#555555", style="italic"
             )
     axes.axvline(logged, color="#555555", linewidth=0.9, linestyle=":")
-    axes.set_yticks(
-        range(len(rows)),
-        [f"{policy[:36]}, {estimator}" for policy, estimator, *_ in reversed(rows)],
-        fontsize=8.5,
-    )
+    names = [f"{name[:36]}, {one.estimator}" for name, one in reversed(rows)]
+    axes.set_yticks(range(len(rows)), names, fontsize=8.5)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel("mean reward per decision")
-    entitle(
-        axes,
-        "Value of policies from the log",
-        "95 % intervals; dotted: mean reward of the log itself",
-    )
-    return save(figure, path)
+    entitle(axes, "Value of policies from the log", "95 % intervals; dotted: mean reward of the log itself")
+    save(figure, path)

@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from abex.cli.help import can_be_written, examples
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 
 
 @click.command(
     epilog=examples(
         "abex experiment results.csv --arm variant --reward clicked --control A --report result.html",
-        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0,500 --randomised",
+        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0 500",
         "abex experiment log.csv --arm item_id --reward click --probability propensity_score",
     ),
 )
@@ -25,14 +24,9 @@ from abex.support.errors import UserError
 @click.option("--control", help="The arm that lifts are against.")
 @click.option(
     "--probability",
-    help='With which probability arms were chosen: a column, a number, or {"A": 0.9, "B": 0.1}.',
+    help='With which probability arms were chosen: a column, a number, or {"A": 0.9, "B": 0.1}; their shares unless given.',
 )
-@click.option(
-    "--randomised",
-    is_flag=True,
-    help="A plain randomised experiment: probabilities are the shares. [default]",
-)
-@click.option("--rewards", help="The range of rewards, such as 0,500; 0,1 unless given.")
+@click.option("--rewards", type=float, nargs=2, help="The range of rewards, such as 0 500; 0 1 unless given.")
 @click.option(
     "--risk", default=0.05, show_default=True, help="Share of such experiments that may name a wrong winner."
 )
@@ -41,20 +35,17 @@ from abex.support.errors import UserError
 )
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
-@exit_on_signal()
 def command(
-    table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool, rewards: str | None,
+    table: str, arm: str, reward: str, control: str | None, probability: str | None,
+    rewards: tuple[float, float] | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,
 ) -> None:  # fmt: skip
     """Say who won the experiment in TABLE, rows in the order of time: CSV or Parquet. One may look as often as one likes."""
-    from abex.cli.evaluate import _pair
     from abex.inference.experiment import experiment
     from abex.support.figures import kind_of
     from abex.support.reading import short_path
     from abex.support.table_files import read_columns
 
-    if randomised and probability is not None:
-        raise UserError("--randomised and --probability exclude each other: say one")
     for name in filter(None, (out, report)):
         can_be_written(name)
     if out is not None:
@@ -65,7 +56,7 @@ def command(
         reward=reward,
         control=control,
         probability=design_of(probability),
-        rewards=None if rewards is None else _pair(rewards),
+        rewards=rewards,
         risk=risk,
         at_least=at_least,
         where=short_path(table),

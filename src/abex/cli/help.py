@@ -67,14 +67,16 @@ own_option = click.option(
 )  # fmt: skip
 
 
-def load_own(files: tuple[str, ...]) -> None:
-    """Define what a person's own files define, so that it is known by its name."""
-    if files:
-        from abex.lab.sweeps.cells import load_code
-        from abex.support.files import read_text
+def load_own(files: tuple[str, ...]) -> dict[str, str]:
+    """Define what a person's own files define, so that it is known by its name; the sources by the names of the files."""
+    if not files:
+        return {}
+    from abex.lab.sweeps.cells import load_code
+    from abex.support.files import read_text
 
-        for file in files:
-            load_code({Path(file).name: read_text(file, "policies")})
+    code = {Path(file).name: read_text(file, "policies") for file in files}
+    load_code(code)
+    return code
 
 
 def print_table(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from abex.cli.help import examples
-from abex.support.errors import UserError, real_number, shown, whole_number
+from abex.support.errors import UserError, shown, whole_number
 
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -40,6 +40,19 @@ store_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 
 
+def duration(text: str) -> timedelta:
+    """A time such as 30s or 2h.
+
+    >>> duration("90m")
+    datetime.timedelta(seconds=5400)
+    """
+    match = re.fullmatch(r"([0-9]+[.]?[0-9]*)(ms|s|m|h|d)", text)
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
+    if not 0.0 < seconds < 1e13:
+        raise click.BadParameter(f"{shown(text)} is no time such as 30s, 15m, 2h or 7d")
+    return timedelta(seconds=seconds)
+
+
 def number_of_arms(text: str) -> int:
     """Of `--arms`; names there, as `Player.open` has them, get told their option."""
     try:
@@ -51,8 +64,7 @@ def number_of_arms(text: str) -> int:
 
 
 @command.command(
-    short_help="Make a player.",
-    epilog=examples("abex player create banner --policy Thompson --arms 12 --window 30m --rewards 0 5"),
+    epilog=examples("abex player create banner --policy Thompson --arms 12 --window 30m --rewards 0 5")
 )
 @click.argument("name")
 @click.option(
@@ -75,9 +87,10 @@ def number_of_arms(text: str) -> int:
 )
 @click.option(
     "--expire",
+    type=duration,
     help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Where silence is an answer, use --window.",
 )
-@click.option("--window", help="A conversion comes within this time, or silence counts: 30m.")
+@click.option("--window", type=duration, help="A conversion comes within this time, or silence counts: 30m.")
 @click.option(
     "--conversions",
     type=click.Choice(["first", "sum", "max"]),
@@ -85,7 +98,9 @@ def number_of_arms(text: str) -> int:
     show_default=True,
     help="Of several conversions in a window, what counts.",
 )
-@click.option("--corrections", help="How long after its first reward a decision can be corrected: 30d.")
+@click.option(
+    "--corrections", type=duration, help="How long after its first reward a decision can be corrected: 30d."
+)
 @click.option(
     "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
 )
@@ -108,9 +123,15 @@ def number_of_arms(text: str) -> int:
 )
 @store_option
 def create(
-    name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
+    name: str,
+    url: str,
+    policy: str,
+    labels: tuple[str, ...],
+    n_arms: int | None,
+    no_propensities: bool,
+    **terms: Any,
 ) -> None:
-    """Make the player NAME; nothing happens if it is there and the same."""
+    """Make the player NAME. Nothing happens if it is there and the same."""
     from abex import parse_policy
 
     chosen = parse_policy(policy)
@@ -120,39 +141,21 @@ def create(
         raise UserError(f"{chosen} needs to know the feedback graph, which `abex player` has none of")
     if chosen.needs_horizon and terms["horizon"] is None:
         raise UserError(f"{chosen} needs to know the horizon: pass --horizon")
-    player = _opened(
-        url,
-        name,
-        policy,
-        n_arms,
-        arms=list(labels) or None,
-        horizon=terms["horizon"],
-        rewards=terms["rewards"],
-        expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
-        window=None if terms["window"] is None else span("--window", terms["window"]),
-        conversions=terms["conversions"],
-        corrections=None if terms["corrections"] is None else span("--corrections", terms["corrections"]),
-        unrewarded=terms["unrewarded"],
-        propensities=False if terms["no_propensities"] else None,
-        on_new_arms=terms["on_new_arms"],
-        on_missing_arms=terms["on_missing_arms"],
-    )
+    propensities = False if no_propensities else None
+    player = _opened(url, name, policy, n_arms, arms=list(labels) or None, propensities=propensities, **terms)
     with player:
         click.echo(
             f"player {name!r}: {player.policy} with {player.n_arms} arms, {player.seq()} events so far"
         )
 
 
-@command.command(
-    short_help="What to try next: id, arm and probability.",
-    epilog=examples("abex player decide banner", "abex player decide banner --count 3 --json"),
-)
+@command.command(epilog=examples("abex player decide banner", "abex player decide banner --count 3 --json"))
 @click.argument("name")
 @click.option("--count", "-k", type=int, default=1, show_default=True, help="Different arms to try at once.")
 @json_option
 @store_option
 def decide(name: str, url: str, count: int, as_json: bool) -> None:
-    """What NAME would try next: id, arm and probability of each decision, on disk when they are printed."""
+    """What NAME would try next. Id, arm and probability of each decision are on disk when they are printed."""
     with _opened(url, name) as player:
         whole_number("--count", count, least=1, most=player.n_arms)
         decisions = [player.decide()] if count == 1 else player.decide_many(count)
@@ -169,7 +172,6 @@ def decide(name: str, url: str, count: int, as_json: bool) -> None:
 
 
 @command.command(
-    short_help="Report the reward of a decision.",
     epilog=examples(
         "abex player reward banner 0190a7c8-5d2f-7000-8000-01f2d3c4b5a6 1",
         "abex player reward banner red 0.5 --also green 1",
@@ -179,7 +181,7 @@ def decide(name: str, url: str, count: int, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("decision")
 @click.argument("reward", type=float)
-@click.option("--also", multiple=True, nargs=2, help="A side observation: an arm and what it paid.")
+@click.option("--also", multiple=True, type=(str, float), help="A side observation: an arm and what it paid.")
 @click.option("--key", help="Of this conversion, where a decision may have several: it counts once.")
 @click.option("--correct", is_flag=True, help="The decision has had a reward, and this is the right one.")
 @store_option
@@ -188,13 +190,13 @@ def reward(
     url: str,
     decision: str,
     reward: float,
-    also: tuple[tuple[str, str], ...],
+    also: tuple[tuple[str, float], ...],
     key: str | None,
     correct: bool,
 ) -> None:
-    """Report the REWARD of a DECISION (its id, or the arm that was tried) of the player NAME."""
+    """Report the REWARD of a DECISION of NAME. A decision is said by its id, or by the arm that was tried."""
     with _opened(url, name) as player:
-        side = {_arm(player, arm): real_number("--also", _float(paid)) for arm, paid in also}
+        side = {_arm(player, arm): paid for arm, paid in also}
         if correct and side:
             raise UserError("--correct is of one decision: leave --also out")
         if correct:
@@ -208,15 +210,12 @@ def reward(
     click.echo("learned" if new else f"nothing new: {otherwise}")
 
 
-@command.command(
-    short_help="The arms: pulls, means, probabilities.",
-    epilog=examples("abex player summary banner", "abex player summary banner --json"),
-)
+@command.command(epilog=examples("abex player summary banner", "abex player summary banner --json"))
 @click.argument("name", required=False)
 @json_option
 @store_option
 def summary(name: str | None, url: str, as_json: bool) -> None:
-    """The arms of NAME: pulls, means with intervals, probabilities; without a NAME, the players of the store."""
+    """The arms of NAME: pulls, means with intervals, probabilities. Without a NAME, the players of the store."""
     if name is None:
         from abex.players import Store
 
@@ -239,7 +238,6 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 
 
 @command.command(
-    short_help="Who is the best, and may one stop.",
     epilog=examples(
         "abex player winner banner --control red", "abex player winner banner --risk 0.01 --at-least 0.005"
     ),
@@ -255,60 +253,123 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 def winner(
     name: str, risk: float, at_least: float | None, control: str | None, url: str, as_json: bool
 ) -> None:
-    """The best arm of NAME, or how long it takes to know; one may ask as often as one likes."""
+    """The best arm of NAME, or what it takes to know. One may ask as often as one likes."""
     import msgspec
-
-    from abex.players.requests import arm_named
 
     with _opened(url, name) as player:
         player.refresh()
-        with player.reading() as now:
-            against = None if control is None else arm_named(now.arms, control)
-        found = player.winner(risk, at_least, against)
+        found = player.winner(risk, at_least, None if control is None else _arm(player, control))
     click.echo(msgspec.json.encode(found.as_dict()).decode() if as_json else found.table())
 
 
 @command.command(
-    short_help="Every decision with its probability and reward.",
-    epilog=examples("abex player log banner > log.csv", "abex player log banner --out log.parquet"),
+    epilog=examples("abex player log banner > log.csv", "abex player log banner --out log.parquet")
 )
 @click.argument("name")
 @click.option("--out", help="A .csv or .parquet file; CSV to the terminal unless given.")
 @store_option
 def log(name: str, url: str, out: str | None) -> None:
-    """Every decision of NAME with its probability and reward: what off-policy evaluation needs."""
-    from abex.support.files import write_atomically
+    """Every decision of NAME with its probability and reward. Off-policy evaluation needs nothing else."""
+    from abex.support.files import table_bytes, write_atomically
 
     kind = ".csv" if out is None else Path(out).suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise UserError(f"cannot write the log to {out!r}: its name must end in .csv or .parquet")
     with _opened(url, name) as player:
         frame = player.log()
-    buffer = io.BytesIO()
-    if kind == ".parquet":
-        frame["arm"] = frame["arm"].map(str)
-        frame.to_parquet(buffer, index=False)
-    else:
-        frame.to_csv(buffer, index=False)
+    frame["arm"] = frame["arm"].map(str)  # a column of Parquet has one type
+    content = table_bytes(frame, kind)
     if out is None:
-        click.echo(buffer.getvalue().decode(), nl=False)
+        click.echo(content.decode(), nl=False)
     else:
-        write_atomically(out, buffer.getvalue())
+        write_atomically(out, content)
         click.echo(f"{len(frame):,} decisions in {out}")
 
 
-@command.command(
-    short_help="Delete the events that a snapshot covers.",
-    epilog=examples("abex player compact banner --keep 30d"),
-)
+@command.command(epilog=examples("abex player compact banner --keep 30d"))
 @click.argument("name")
-@click.option("--keep", help="Keep events of this time up to now, for the log: 12h, 30d.")
+@click.option("--keep", type=duration, help="Keep events of this time up to now, for the log: 12h, 30d.")
 @store_option
-def compact(name: str, url: str, keep: str | None) -> None:
-    """Take a snapshot of NAME and delete the events that it covers. What is deleted is missing from `log`."""
+def compact(name: str, url: str, keep: timedelta | None) -> None:
+    """Delete the events of NAME that a snapshot covers. What is deleted is missing from `log`."""
     with _opened(url, name) as player:
-        count = player.compact(None if keep is None else span("--keep", keep))
+        count = player.compact(keep)
         click.echo(f"deleted {count:,} events; the state is that of event {player.seq():,}")
+
+
+@command.command(
+    short_help="A name for players, each for some per cent of the units.",
+    epilog=examples(
+        "abex player alias home/banner banner-v1=90 banner-v2=10",
+        "abex player alias home/banner --rollback",
+        "abex player alias",
+    ),
+)
+@click.argument("name", required=False)
+@click.argument("split", nargs=-1, metavar="[PLAYER=PERCENT]...")
+@click.option("--rollback", is_flag=True, help="Bring back what it was before its last change.")
+@click.option("--remove", is_flag=True, help="Let the name stand for nothing any more.")
+@store_option
+def alias(name: str | None, split: tuple[str, ...], rollback: bool, remove: bool, url: str) -> None:
+    """Let NAME stand for players, in decisions and rewards of `abex serve`; without a split, where each alias sends units."""
+    from abex.players import Store
+    from abex.players.changes import split_text
+
+    asked = [bool(split), rollback, remove]
+    if sum(asked) > 1 or (name is None and any(asked)):
+        raise UserError(
+            "give a NAME and one of a split such as banner-v1=90 banner-v2=10, --rollback, --remove"
+        )
+    with Store.open(url) as store:
+        if name is not None and split:
+            store.alias(name, shares(split))
+        elif name is not None and (rollback or remove):
+            (store.rollback if rollback else store.remove_alias)(name)
+        found = store.aliases()
+    for one, there in sorted(found.items()):
+        if name in (None, one):
+            click.echo(f"{one}: {split_text(there)}")
+
+
+def shares(texts: tuple[str, ...]) -> dict[str, int]:
+    """A split as it was typed."""
+    try:
+        return {player: int(percent) for player, _, percent in (text.partition("=") for text in texts)}
+    except ValueError:
+        raise UserError(
+            f"a split is such as banner-v1=90 banner-v2=10, got {shown(' '.join(texts))}"
+        ) from None
+
+
+@command.command(
+    short_help="Who changed what.",
+    epilog=examples("abex player changes", "abex player changes --last 1000 --json"),
+)
+@click.option("--last", default=20, show_default=True, help="So many administrative changes.")
+@json_option
+@store_option
+def changes(last: int, as_json: bool, url: str) -> None:
+    """Who changed what: players made, archived, deleted, arms, aliases; the latest first."""
+    from abex.cli.help import print_table
+    from abex.players import Store
+
+    with Store.open(url) as store:
+        found = store.changes(last)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    cells = [
+        [
+            str(one["seq"]),
+            datetime.fromtimestamp(one["time"] / 1000, UTC).isoformat(" ", "seconds"),
+            one["who"],
+            one["what"],
+            one["name"],
+            *(json.dumps(one.get(side)) if side in one else "" for side in ("before", "after")),
+        ]
+        for one in found
+    ]
+    print_table("", ["", "when", "who", "what", "name", "before", "after"], cells, ())
 
 
 def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:
@@ -323,26 +384,7 @@ def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:
 
 def _arm(player: Any, text: str) -> Any:
     """An arm as it was typed: numbers are typed as words too."""
-    digits = text.removeprefix("-")
-    is_number = digits.isascii() and digits.isdigit() and len(digits) < 19
-    return int(text) if is_number and text not in player.arms else text
+    from abex.players.requests import arm_named
 
-
-def _float(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def span(name: str, text: str) -> timedelta:
-    """A time such as 30s or 2h.
-
-    >>> span("--keep", "90m")
-    datetime.timedelta(seconds=5400)
-    """
-    unit = next((one for one in ("ms", "s", "m", "h", "d") if text.endswith(one)), None)
-    number = _float(text.removesuffix(unit)) if unit else text
-    if unit is None or not isinstance(number, float) or not 0.0 < number < 1e9:
-        raise UserError(f"{name} must be a time such as 30s, 15m, 2h or 7d, got {shown(text)}")
-    return timedelta(seconds=number * UNITS[unit])
+    with player.reading() as now:
+        return arm_named(now.arms, text)

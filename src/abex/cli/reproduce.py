@@ -10,7 +10,6 @@ import click
 
 from abex.cli.help import examples
 from abex.cli.run import draw_figures, print_claims, print_events, print_plan, run_one
-from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import can_write, open_store, work_options
 from abex.support.errors import UserError
 from abex.support.extras import demand
@@ -21,7 +20,6 @@ from abex.support.extras import demand
 @click.option("--dry-run", is_flag=True, help="List the cells; compute nothing.")
 @click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
 @work_options
-@exit_on_signal()
 def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **work: Any) -> None:
     """Run every experiment of the paper, draw its figures, judge its claims, write the report.
 

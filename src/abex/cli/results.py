@@ -28,11 +28,12 @@ def command(context: click.Context, folder: str) -> None:
         context.invoke(show)
 
 
-@command.command("list", short_help="The stored cells by problem and policy.")
+@command.command("list")
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
     from abex.cli.help import print_table
+    from abex.lab.experiments.experiment import brief
     from abex.lab.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
@@ -41,7 +42,10 @@ def show(folder: str) -> None:
             groups[_where(cell), str(cell.get("policy", "")), str(length_of(cell))].append(
                 measured.get("seconds", 0.0)
             )
-        rows = [(*group, str(len(times)), f"{sum(times):.1f}") for group, times in sorted(groups.items())]
+        rows = [
+            (problem, brief(policy), length, str(len(times)), f"{sum(times):.1f}")
+            for (problem, policy, length), times in sorted(groups.items())
+        ]
         columns = ("problem", "policy", "length", "cells", "CPU s")
         size = store.path.stat().st_size / 1e6
         print_table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))
@@ -53,14 +57,11 @@ def show(folder: str) -> None:
             click.echo(f"damaged: the experiment {name}; the next run of it writes it again", err=True)
 
 
-@command.command(
-    short_help="Write all numbers to a .csv or .parquet file.",
-    epilog=examples("abex results export results.csv"),
-)
+@command.command(epilog=examples("abex results export results.csv"))
 @click.argument("path")
 @click.pass_obj
 def export(folder: str, path: str) -> None:
-    """Write all numbers to PATH (.csv or .parquet): one row for each cell and checkpoint."""
+    """Write all numbers to PATH (.csv or .parquet). A row is a replication at a checkpoint."""
     from abex.support.files import table_bytes, write_atomically
 
     kind = Path(path).suffix.lower()
@@ -96,15 +97,15 @@ def as_frame(store: Store) -> Any:
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
-@command.command(
-    short_help="Remove what is damaged or not used any more.",
-    epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"),
-)
+@command.command(epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"))
 @click.argument("experiments", nargs=-1, metavar="[EXPERIMENT...]")
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
 @click.pass_obj
 def prune(folder: str, experiments: tuple[str, ...], yes: bool) -> None:
-    """Remove damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses."""
+    """Remove what is damaged or not used any more.
+
+    Damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses.
+    """
     with open_store(folder, must_exist=True) as store:
         kept = store.experiments()
         for name in experiments:

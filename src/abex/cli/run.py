@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from abex.cli.help import examples, print_table
-from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import SweepReporter, can_write, open_store, work_options
 from abex.support.errors import UserError
 
@@ -22,7 +21,6 @@ from abex.support.errors import UserError
 @click.argument("what", metavar="NAME|FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells; compute nothing.")
 @work_options
-@exit_on_signal()
 def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
     """Run one experiment: compute what is missing, draw its figures, judge its claims."""
     experiment = find(what)

@@ -54,7 +54,9 @@ from abex.support.errors import UserError, one_of
 )
 @click.option("--access-log", is_flag=True, help="Log every request, not only those that fail.")
 @click.option(
-    "--new-key", "role", help="Print a new API key for a role (decide, reward, read, admin), and end."
+    "--new-key",
+    "role",
+    help='Print a new API key for a role (decide, reward, read, admin), which a name may follow ("admin ann"), and end.',
 )
 def command(keys_file: str | None, role: str | None, limits: tuple[str, ...], **given: Any) -> None:
     """Serve the players of a store: decide, reward and watch by HTTP; /openapi.json describes it."""

@@ -12,7 +12,6 @@ import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -38,40 +37,33 @@ def code_of(number: int) -> int:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Within it SIGTERM raises `Terminated` in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
+def exit_on_signal(watched: bool) -> Iterator[None]:
+    """Within it SIGTERM raises `Terminated`, as Ctrl-C raises `KeyboardInterrupt`, in the main thread.
+
+    Where it is ``watched`` the process ends `GRACE` seconds after a signal, or at the second one, whatever it is doing.
+    """
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, _terminate)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watch = threading.Thread(target=_watch, args=(reader,), name="abex signals", daemon=True)
+    watch.start()
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if watched else -1
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if watched:
+            signal.set_wakeup_fd(before)
+        os.close(writer)  # the watch sees the end of the pipe and goes home
+        watch.join()
+        os.close(reader)
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _terminate(number: int, frame: Any) -> None:
     raise Terminated
-
-
-@contextmanager
-def exit_on_signal() -> Iterator[None]:
-    """Within it the process ends `GRACE` seconds after a signal, or at the second one, whatever it is doing."""
-    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch, args=(reader,), name="abex signals", daemon=True)
-    watch.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        os.close(writer)  # the watch sees the end of the pipe and goes home
-        watch.join()
-        os.close(reader)
 
 
 def _watch(reader: int) -> None:
@@ -99,11 +91,7 @@ def end_after(number: int) -> NoReturn:
     signal that arrives while a pool starts a thread leaves such a one behind.
     """
     print(WORDS[signal.Signals(number)], file=sys.stderr, flush=True)
-    over = time.monotonic() + GRACE
-    others = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
-    for thread in others:
-        thread.join(max(0.0, over - time.monotonic()))
-    if any(thread.is_alive() for thread in others):
+    if any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
         sys.stdout.flush()
         os._exit(code_of(number))
     sys.exit(code_of(number))

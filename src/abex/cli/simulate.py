@@ -21,7 +21,6 @@ from abex.cli.help import (
     print_table,
     whole,
 )
-from abex.cli.signals import exit_on_signal
 from abex.environments import Bernoulli, SpecialArm, known_environments
 from abex.graphs import Graph
 from abex.simulation.arguments import MAX_HORIZON
@@ -82,7 +81,6 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
     show_default=True,
     help="Name of the files: figure (.png), curves (.npz), table (.csv).",
 )
-@exit_on_signal()
 def command(
     policies: tuple[str, ...], own: tuple[str, ...], world: str | None, arms: str,
     edges: str | None, delay: str | None, batch: int, horizon: int, replications: int, seed: int,

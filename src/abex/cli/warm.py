@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber, examples, print_table
-from abex.cli.signals import exit_on_signal
 from abex.policies.naming import as_policy, known_policies
 from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError
@@ -63,7 +62,6 @@ Job = tuple[str, Callable[[], object]]  # what is compiled, and what compiles it
     help="Players instead of simulations; those of more than 5,000 arms are compiled.",
 )
 @click.option("--boosting", is_flag=True, help="Boosting, too; without --policy, boosting alone.")
-@exit_on_signal()
 def command(
     policies: tuple[str, ...], arms: tuple[int, ...], graph: bool, players: bool, boosting: bool
 ) -> None:

@@ -42,6 +42,20 @@ class EstimateResult(NamedTuple):
     reason: str
     raw: float
 
+    def cells(self) -> tuple[str, ...]:
+        """For people, under `HEADINGS`."""
+        value = "cannot tell" if math.isnan(self.value) else f"{self.value:.5g}"
+        low, high = self.interval
+        ends = "" if math.isnan(low) else f"[{low:.5g}, {high:.5g}]"
+        return (
+            self.estimator,
+            value,
+            ends,
+            f"{self.effective:,.0f}",
+            f"{self.largest_weight:.3g}",
+            self.reason,
+        )
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -81,14 +95,7 @@ class Evaluation:
 
     def rows_of_table(self) -> list[tuple[str, ...]]:
         """A table for people under `HEADINGS`."""
-        table: list[tuple[str, ...]] = []
-        for one in (*self.verdicts, self.always):
-            value = "cannot tell" if one.reason else f"{one.value:.5g}"
-            ends = f"[{one.interval[0]:.5g}, {one.interval[1]:.5g}]"
-            table.append(
-                (one.estimator, value, ends, f"{one.effective:,.0f}", f"{one.largest_weight:.3g}", one.reason)
-            )
-        return table
+        return [one.cells() for one in (*self.verdicts, self.always)]
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""

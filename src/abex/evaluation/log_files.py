@@ -194,7 +194,7 @@ def _side(
 # -- Vowpal Wabbit ------------------------------------------------------------------------------------------------
 
 
-class LabelledLine(msgspec.Struct):
+class DsjsonEvent(msgspec.Struct):
     """A line of dsjson: what is looked at. One without a label is a dangling reward, or a decision that had none."""
 
     cost: float | None = msgspec.field(default=None, name="_label_cost")  # minus the reward
@@ -244,9 +244,9 @@ def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
     )  # fmt: skip
 
 
-def _events(path: Path) -> Iterator[tuple[int, LabelledLine]]:
+def _events(path: Path) -> Iterator[tuple[int, DsjsonEvent]]:
     """The events of a file with the numbers of their lines; it is unpacked on the way."""
-    where, decode = short_path(path), msgspec.json.Decoder(LabelledLine).decode
+    where, decode = short_path(path), msgspec.json.Decoder(DsjsonEvent).decode
     with opened(path, packed=path.name.lower().endswith(".gz")) as file:
         for number in count(1):
             line = file.readline(MAX_LINE + 1)

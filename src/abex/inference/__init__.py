@@ -12,8 +12,8 @@
 from __future__ import annotations
 
 from abex.inference.betting import Comparison, compared, new_comparison, take_in
-from abex.inference.moments import difference_by_moments, interval_by_moments, intervals_by_moments
-from abex.inference.sums import difference, interval, intervals, ratio, sample_ratio
+from abex.inference.moments import difference_by_moments, interval_by_moments
+from abex.inference.sums import difference, interval, ratio, sample_ratio
 from abex.inference.winner import BETS, SUMS, Winner, verdict
 
 __all__ = [
@@ -26,8 +26,6 @@ __all__ = [
     "difference_by_moments",
     "interval",
     "interval_by_moments",
-    "intervals",
-    "intervals_by_moments",
     "new_comparison",
     "ratio",
     "sample_ratio",

@@ -124,9 +124,9 @@ class Experiment:
             n = np.cumsum(mine)[looks - 1]
             s = np.cumsum(trial.reward * mine)[looks - 1]
             q = np.cumsum(trial.reward**2 * mine)[looks - 1]
-            for i in np.flatnonzero(n):
-                low, high = mean_interval(self.is_coin, (n[i], s[i], q[i]), self.risk)
-                rates[i, k], lows[i, k], highs[i, k] = s[i] / n[i], low, high
+            seen = n > 0
+            rates[seen, k] = s[seen] / n[seen]
+            lows[seen, k], highs[seen, k] = mean_interval(self.is_coin, self.risk, n[seen], s[seen], q[seen])
         return looks, *(trial.low + trial.scale * values for values in (rates, lows, highs))
 
     def write(self, path: str | Path) -> None:

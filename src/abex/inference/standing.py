@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.inference.betting import Comparison
-from abex.inference.moments import difference_by_moments, interval_by_moments, intervals_by_moments
-from abex.inference.sums import interval, intervals, ratio
+from abex.inference.moments import difference_by_moments, interval_by_moments
+from abex.inference.sums import interval, ratio
 from abex.kernels import compile_alone
 from abex.samplers.largest_beta import largest_beta
 from abex.support.errors import UserError, nearest, shown
@@ -47,17 +47,9 @@ def is_coin(known: Comparison) -> bool:
     return bool((known.squares == known.sums).all())
 
 
-def mean_interval(coin: bool, sums: tuple[float, float, float], risk: float) -> Ends:
-    """Of a mean: by sums for coins, by moments for others."""
-    return interval(*sums[:2], risk) if coin else interval_by_moments(*sums, risk)
-
-
-def mean_intervals(known: Comparison, places: NDArray[np.int64], risk: float) -> tuple[Any, Any]:
-    """Lower and upper ends of the means of many arms, in [0, 1]: a millisecond, and nothing is compiled."""
-    counts, sums = known.observations[places], known.sums[places]
-    if is_coin(known):
-        return intervals(counts, sums, risk)
-    return intervals_by_moments(counts, sums, known.squares[places], risk)
+def mean_interval(coin: bool, risk: float, counts: Any, sums: Any, squares: Any) -> tuple[Any, Any]:
+    """Ends of the intervals of means: by sums for coins, by moments for others."""
+    return interval(counts, sums, risk) if coin else interval_by_moments(counts, sums, squares, risk)
 
 
 def arms_of(
@@ -74,15 +66,15 @@ def arms_of(
     chances = chances_to_be_best(known, coin)
     sums = np.column_stack([known.observations, known.sums, known.squares])
     base = None if control is None else sums[list(labels).index(control)]
+    firsts, lasts = mean_interval(coin, risk, *sums.T)
     found = []
     for k, label in enumerate(labels):
         mine = tuple(sums[k].tolist())
-        first, last = mean_interval(coin, mine, risk)
         lift, span = (None, None) if base is None or label == control else lift_of(mine, base, coin, risk)
         if lift is not None and span is not None and not coin:
             lift, span = scale * lift, (scale * span[0], scale * span[1])
         rate = low + scale * mine[1] / mine[0] if mine[0] else math.nan
-        ends = low + scale * first, low + scale * last
+        ends = low + scale * float(firsts[k]), low + scale * float(lasts[k])
         found.append(Arm(label, int(mine[0]), rate, ends, lift, span, float(chances[k])))
     return found
 

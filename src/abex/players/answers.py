@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec.structs import astuple, replace
 
 from abex.kinds import agree
 from abex.players.events import Count, Id, Moment, Rewarded, Share
-from abex.players.player_settings import PlayerSettings
 from abex.support.errors import LONGEST_NAME
+
+if TYPE_CHECKING:
+    from abex.players.player_settings import PlayerSettings
 
 MOST_PARTS = 1_000  # conversions of one decision that count
 Key = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
@@ -40,6 +42,9 @@ class Answer(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen
     reward: Share  # in all
     counted: Share | None
 
+    def __deepcopy__(self, memo: object) -> Answer:
+        return self
+
 
 class Answers:
     """The decisions that had a reward lately, in the order of their first one."""
@@ -47,12 +52,6 @@ class Answers:
     def __init__(self, settings: PlayerSettings, most: int) -> None:
         self._settings, self._most = settings, most
         self._known: OrderedDict[str, Answer] = OrderedDict()
-
-    def copy(self) -> Answers:
-        """The same, to go on independently."""
-        twin = Answers(self._settings, self._most)
-        twin._known = OrderedDict(self._known)
-        return twin
 
     def find(self, name: str) -> Answer | None:
         """What a decision has paid, if that may still change."""

@@ -62,14 +62,6 @@ class NamedArms:
             twice = next(one for one in self.labels.values() if one in seen or seen.add(one))  # type: ignore[func-returns-value]
             raise UserError(f"two arms are called {shown(twice)}")
 
-    def copy(self) -> NamedArms:
-        """The same arms, to be changed independently."""
-        twin = NamedArms.__new__(NamedArms)
-        twin.numbers, twin.next_number = self.numbers.copy(), self.next_number
-        twin.labels = None if self.labels is None else dict(self.labels)
-        twin._numbers_of = dict(self._numbers_of)
-        return twin
-
     # -- looking --------------------------------------------------------------------------------------
 
     def number_at(self, place: int) -> int:
@@ -77,8 +69,8 @@ class NamedArms:
         return place if self.next_number == self.numbers.size else int(self.numbers[place])
 
     def label(self, number: int) -> Label:
-        """The name of an arm by its number."""
-        return number if self.labels is None else self.labels[number]
+        """The name of an arm by its number; that number itself where the arm is gone."""
+        return number if self.labels is None else self.labels.get(number, number)
 
     def all_labels(self) -> list[Label]:
         """The names in the order of the places."""
@@ -112,15 +104,14 @@ class NamedArms:
 
     def has(self, number: int) -> bool:
         """Whether there is an arm of this number."""
-        if self.next_number == self.numbers.size:  # none was ever removed
-            return 0 <= number < self.next_number
-        place = int(np.searchsorted(self.numbers, number))
-        return place < self.numbers.size and int(self.numbers[place]) == number
+        return self.place(number) >= 0
 
     def place(self, number: int) -> int:
-        """Where the arm of a number stands; there must be one."""
-        whole = self.next_number == self.numbers.size  # none was ever removed
-        return number if whole else int(np.searchsorted(self.numbers, number))
+        """Where the arm of a number stands; -1 where there is none."""
+        if self.next_number == self.numbers.size:  # none was ever removed
+            return number if 0 <= number < self.next_number else -1
+        place = int(np.searchsorted(self.numbers, number))
+        return place if place < self.numbers.size and self.numbers[place] == number else -1
 
     # -- changing -------------------------------------------------------------------------------------
 

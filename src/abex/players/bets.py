@@ -28,15 +28,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from abex.inference.betting import MOST_COMPARED, RICHEST, Comparison, new_comparison, take_in
+from abex.inference.betting import MOST_COMPARED, Comparison, new_comparison, take_in
 from abex.kernels import compiled, entry_of, fields_of, laid_out
-from abex.kinds import MOST_COUNT, agree
+from abex.kinds import agree, read, restore, saved, written
 from abex.players.arms import NamedArms
 from abex.players.events import Count, Decided, Id, Law, Share
 from abex.support.files import encode_array
 
 MOST_EPOCHS = 8  # former sets of arms of which laws are still understood
-BY_ARM = ("observations", "sums", "squares", "leading", "leading_sums", "led")
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
@@ -58,15 +57,7 @@ def _settled(decision: Decided, reward: float, also: Mapping[int, float]) -> Set
 class SavedBets(msgspec.Struct):
     """What `Bets` has in a file."""
 
-    places: Whole  # of the arms that were observed
-    observations: Numbers
-    sums: Numbers
-    squares: Numbers
-    leading: Numbers
-    leading_sums: Numbers
-    led: Numbers
-    wealth: Numbers
-    evidence: Numbers
+    known: dict[str, Any]  # a `Comparison`
     bet: Count
     counted: Count
     late: bool
@@ -118,12 +109,12 @@ class Bets:
         *("_chances", "_is_clear", "_is_whole", "_known", "_lists", "_nothing", "_take"),
     )
 
-    def __init__(self, arms: NamedArms, compiled: bool, most: int) -> None:
+    def __init__(self, arms: NamedArms, compiled: bool, most: int, in_order: bool) -> None:
         self.arms, self.compiled = arms, compiled
         self.most = most  # ids in `order`: beyond, the first one is not waited for
         if compiled:
             compiled_take_in()  # now, so that no reward waits for it
-        self.in_order = False  # whether rewards are settled in the order of the decisions
+        self.in_order = in_order  # whether rewards are settled in the order of the decisions
         self._known: Comparison | None = None  # from the first reward on
         self.bet = 0  # decisions that were bet on,
         self.counted = 0  # of so many that were settled
@@ -144,8 +135,7 @@ class Bets:
 
     def copy(self, arms: NamedArms) -> Bets:
         """The same, to go on independently."""
-        twin = Bets(arms, self.compiled, self.most)
-        twin.in_order = self.in_order
+        twin = Bets(arms, self.compiled, self.most, self.in_order)
         twin._known = copy.deepcopy(self.known)
         twin.bet, twin.counted, twin.late, twin.epoch = self.bet, self.counted, self.late, self.epoch
         twin.former, twin.order = dict(self.former), copy.copy(self.order)
@@ -243,17 +233,18 @@ class Bets:
     ) -> None:
         """Settle the bets on a decision, and count what was observed."""
         take, arms = self._take or self._prepared(), self.arms
-        if self._is_whole or arms.has(arm):
+        place = arm if self._is_whole else arms.place(arm)
+        if place >= 0:
             self.counted += 1
             if law:
                 self._lay(law, epoch)
-            take(arm if self._is_whole else arms.place(arm), reward)
+            take(place, reward)
             if not self._is_clear:
                 self._chances[:] = self._nothing
                 self._is_clear = True
         for other, paid in also.items():
-            if arms.has(other):
-                take(arms.place(other), paid)
+            if (beside := arms.place(other)) >= 0:
+                take(beside, paid)
 
     def _prepared(self) -> Callable[[int, float], None]:
         """Lay out what the kernel reads: Python reads lists faster than arrays."""
@@ -307,65 +298,42 @@ class Bets:
         if before is None:
             return
         known = self._known = new_comparison(n_arms)
+        restore(known, saved(before), n_arms, keep)
         gone = np.setdiff1d(np.arange(numbers.size), keep)
-        for name in (*BY_ARM, "wealth", "evidence"):
-            old, new = getattr(before, name), getattr(known, name)
-            if old.shape[0] and new.shape[0]:
-                new[: keep.size] = old[keep]
         if before.led.size and before.led[gone].any():
             known.wealth[:], known.evidence[:], known.led[:] = 1.0, 1.0, 0.0
 
     # -- in a file ------------------------------------------------------------------------------------
 
-    def written(self) -> dict[str, Any] | None:
-        """A JSON value; None where nothing has happened."""
-        if (
-            self._take is None
-            and self._known is None
-            and not (self.order or self.epoch or self.passed or self.changing or self.late)
-        ):
-            return None
-        known = self.comparison()
-        met = np.flatnonzero(known.observations > 0.0)
-        values: dict[str, Any] = {"places": encode_array(met)}
-        for name in BY_ARM:
-            values[name] = encode_array(getattr(known, name)[met if getattr(known, name).size else []])
-        values |= {name: encode_array(getattr(known, name)) for name in ("wealth", "evidence")}
-        values |= {"former": {epoch: encode_array(one) for epoch, one in self.former.items()}}
-        for name in ("closed", "changing"):
-            values[name] = msgspec.to_builtins(getattr(self, name))
-        values |= {"order": list(self.order or ()), "passed": list(self.passed)}
-        plain = ("bet", "counted", "late", "epoch")
-        return values | {name: getattr(self, name) for name in plain}
+    def written(self) -> dict[str, Any]:
+        """A JSON value."""
+        return {
+            "known": written(saved(self.comparison())),
+            "former": {epoch: encode_array(one) for epoch, one in self.former.items()},
+            "closed": msgspec.to_builtins(self.closed),
+            "changing": msgspec.to_builtins(self.changing),
+            "order": list(self.order or ()),
+            "passed": list(self.passed),
+            **{name: getattr(self, name) for name in ("bet", "counted", "late", "epoch")},
+        }
 
-    def read(self, saved: SavedBets) -> None:
+    def read(self, bets: SavedBets) -> None:
         """What `written` wrote; what its fields do not say is checked here."""
-        places, n_arms = saved.places, self.arms.numbers.size
-        agree(places.ndim == 1 and bool((np.diff(places) > 0).all()), "places must be increasing")
-        agree(bool(((places >= 0) & (places < n_arms)).all()), "places must be of arms")
+        n_arms = self.arms.numbers.size
         known = self._known = new_comparison(n_arms)
-        for name in BY_ARM:
-            target, values = getattr(known, name), getattr(saved, name)
-            agree(values.shape == (places.size if target.size else 0,), f"{name} must be one an arm")
-            agree(bool(((values >= 0.0) & (values <= MOST_COUNT)).all()), f"{name} must be numbers >= 0")
-            if target.size:
-                target[places] = values
-        for name in ("wealth", "evidence"):
-            target, values = getattr(known, name), getattr(saved, name)
-            agree(values.shape == target.shape, f"{name} must be one an arm")
-            agree(bool(((values >= 0.0) & (values <= RICHEST)).all()), f"{name} must be numbers >= 0")
-            target[...] = values
+        restore(known, read(bets.known, known), n_arms)
+        agree(bool((known.wealth >= 0.0).all()), "wealth must be numbers >= 0")
         most = known.observations * (1.0 + 1e-9)
         agree(bool(((known.sums <= most) & (known.squares <= most)).all()), "sums must be of rewards up to 1")
-        self.bet, self.counted, self.late, self.epoch = saved.bet, saved.counted, saved.late, saved.epoch
-        self.former = saved.former
+        self.bet, self.counted, self.late, self.epoch = bets.bet, bets.counted, bets.late, bets.epoch
+        self.former = bets.former
         agree(all(one.ndim == 1 for one in self.former.values()), "former arms must be numbers")
-        self.order = deque(saved.order) if saved.order else None
-        self.closed, self.passed = saved.closed, dict.fromkeys(saved.passed)
-        self.changing = saved.changing
-        agree(len(set(saved.order)) == len(saved.order), "a decision is in order twice")
-        agree(set(self.closed) <= set(saved.order), "closed decisions must be in order")
-        agree(not saved.order or saved.order[0] not in self.closed, "the first decision must be open")
+        self.order = deque(bets.order) if bets.order else None
+        self.closed, self.passed = bets.closed, dict.fromkeys(bets.passed)
+        self.changing = bets.changing
+        agree(len(set(bets.order)) == len(bets.order), "a decision is in order twice")
+        agree(set(self.closed) <= set(bets.order), "closed decisions must be in order")
+        agree(not bets.order or bets.order[0] not in self.closed, "the first decision must be open")
 
     def check(self, pending: Mapping[str, Decided]) -> None:
         """See that it waits for the decisions that wait, where it does so in their order."""

@@ -6,10 +6,11 @@ checked when an event is read (`decode`), what holds between them and the policy
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from functools import partial
+from typing import Annotated, Any, NamedTuple, Self
 
 import msgspec
-import numpy as np
+from numpy.typing import NDArray
 
 from abex.players.arms import Label
 from abex.support.errors import LONGEST_NAME
@@ -38,13 +39,16 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     id: Id
     moment: Moment
 
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
 
 class Decided(Event, tag="decision", frozen=True):
     """An arm was chosen, and waits for its reward; ``seen`` is the last event that the one who chose had taken notice of."""
 
     arm: Count
     t: Step
-    memory: tuple[np.ndarray[Any, Any], ...] = ()
+    memory: tuple[NDArray[Any], ...] = ()
     probability: Share | None = None
     seen: Count = 0
     observed: dict[Count, Share] | None = None  # probability that each arm this one reveals is observed
@@ -101,8 +105,9 @@ _decoder = msgspec.json.Decoder(
     dec_hook=lambda _, saved: decode_array(saved),
 )
 
-#: an event as bytes
+#: an event as bytes, and as JSON values
 encode = _encoder.encode
+to_builtins = partial(msgspec.to_builtins, enc_hook=encode_array)
 
 
 def decode(body: bytes) -> Event:

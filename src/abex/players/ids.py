@@ -34,31 +34,32 @@ class Life:
     """
 
     def __init__(self) -> None:
-        self.name = os.urandom(LIFE_BITS // 8).hex()
+        self.name = _new_name()
         self.made = 0
         self.latest = 0
         self._start = ""  # of the ids of the latest moment, up to the last byte of the counter
 
-    @property
-    def is_full(self) -> bool:
-        """Whether its decisions have used up their numbers."""
-        return self.made >= (1 << COUNTER_BITS) - 1
-
     def next_id(self, moment: int | None = None) -> str:
         """The id of its next decision at a moment (milliseconds since 1970, now unless given).
 
-        Ids of one life increase, even when the clock is set back.
+        Ids of one life increase, even when the clock is set back. When its numbers are used up another life begins.
         """
         made = self.made = self.made + 1
         if moment is None:
             moment = time.time_ns() // 1_000_000
         if moment > self.latest or made & 255 == 0 or made == 1:
+            if made >> COUNTER_BITS:
+                self.name, self.made, made = _new_name(), 1, 1
             self.latest = max(moment, self.latest)
             digits = f"{self.latest & 0xFFFFFFFFFFFF:012x}"
             high, low = made >> LOW_BITS, made & ((1 << LOW_BITS) - 1)
             rest = f"{(2 << LOW_BITS | low) >> 8:04x}"
             self._start = f"{digits[:8]}-{digits[8:]}-7{high:03x}-{rest}-"
         return self._start + _BYTES[made & 255] + self.name
+
+
+def _new_name() -> str:
+    return os.urandom(LIFE_BITS // 8).hex()
 
 
 def is_id(name: str) -> bool:

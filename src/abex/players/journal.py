@@ -8,6 +8,9 @@ into the table.
 An append is one transaction, for any number of players: it takes the next numbers from a counter in each player's row and writes
 the events under them. Whoever appends next waits for the row until that transaction has ended, so numbers have no gaps and
 *become visible in their order*: who has read up to number n will never see one at or below n appear.
+
+Row 0 is no player: its events are the administrative changes of the store (`abex.players.changes`). Who makes one takes that row
+first, so there is one at a time, and appends its event in the same transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, NamedTuple
 
-from abex.support.errors import UserError
+from msgspec import to_builtins
+
+from abex.players.changes import AliasError, Aliases, Change, decode, encode
+from abex.support.errors import UserError, nearest, shown
 
 FORMAT = 1
 PATIENCE = 10.0  # seconds to wait for another process that is writing, and for the answer to a statement
@@ -40,11 +46,7 @@ TABLES = (
     )""",
 )
 ROW = "id, definition, head, pruned, archived"  # of a player
-LOOKS = (  # that fail where the tables are not ours
-    "SELECT player, seq, kind, moment, body FROM abex_events LIMIT 0",
-    "SELECT id, name, definition, head, pruned, archived FROM abex_players LIMIT 0",
-    "SELECT player, seq, body FROM abex_snapshots LIMIT 0",
-)
+CHANGES = 0  # the row whose events are the administrative changes
 
 
 class UnavailableError(UserError):
@@ -155,53 +157,52 @@ class Journal(ABC):
             if not create:
                 raise UnavailableError(f"there is no journal in {self.display_url}")
             with self._transaction():
-                self._alone_for_tables()
+                self._run(self.words["alone"])  # nobody else makes them
                 if not self._has_tables():  # nobody was quicker
                     for table in TABLES:
                         self._run(table.format(**self.words))
                     self._run("INSERT INTO abex_format VALUES (?)", (FORMAT,))
+                    self._run(
+                        "INSERT INTO abex_players (id, name, definition) VALUES (?, '', '')", (CHANGES,)
+                    )
         version = self._run("SELECT max(version) FROM abex_format").fetchone()[0] or 0
-        if version < 1:
-            raise UnavailableError(
-                f"cannot use the journal {self.display_url}: its table abex_format is damaged"
-            )
         if version > FORMAT:
             raise UnavailableError(
                 f"the journal {self.display_url} was written by a newer abex "
                 f"(format {version}, this one has {FORMAT}): upgrade abex"
             )
-        for look in LOOKS:
-            self._run(look)
 
     def _has_tables(self) -> bool:
         return bool(self._run(self.words["tables"]).fetchone()[0])
-
-    def _alone_for_tables(self) -> None:
-        """Within the transaction that makes the tables: nobody else makes them."""
-        return
 
     # -- players --------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         """The players of this store, without the archived ones."""
         return [
-            name for (name,) in self._rows("SELECT name FROM abex_players WHERE archived = 0 ORDER BY name")
+            name
+            for (name,) in self._rows(
+                "SELECT name FROM abex_players WHERE archived = 0 AND id > 0 ORDER BY name"
+            )
         ]
 
     def count(self) -> int:
         """How many players this store has, without the archived ones."""
-        return int(self._rows("SELECT count(*) FROM abex_players WHERE archived = 0")[0][0])
+        return int(self._rows("SELECT count(*) FROM abex_players WHERE archived = 0 AND id > 0")[0][0])
 
     def players(self, most: int, archived: bool = False) -> list[tuple[str, PlayerRow]]:
         """Players by name, the first ones; those that are archived, or those that are not."""
-        sql = f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? ORDER BY name LIMIT ?"
+        sql = (
+            f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? AND id > 0 ORDER BY name LIMIT ?"
+        )
         return [(name, PlayerRow(*row)) for name, *row in self._rows(sql, archived, most)]
 
-    def add_player(self, name: str, definition: str) -> bool:
-        """A new player; False if there is one of that name."""
-        with self._writing():
+    def add_player(self, change: Change, definition: str) -> bool:
+        """A new player, the one that the change names; False if there is one of that name."""
+        with self._changing() as aliases:
+            aliases.refuse(change.name)
             sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            return bool(self._run(sql, (name, definition)).rowcount)
+            return bool(self._run(sql, (change.name, definition)).rowcount) and self._note(change)
 
     def player(self, name: str) -> PlayerRow | None:
         """A player by name."""
@@ -266,26 +267,99 @@ class Journal(ABC):
             sql = "DELETE FROM abex_events WHERE player = ? AND seq <= ?"
             return int(self._run(sql, (player, seq)).rowcount)
 
-    def archive(self, player: int, head: int) -> bool:
+    def archive(self, change: Change, player: int, head: int) -> bool:
         """Let nothing be appended any more; False if ``head`` is not the number of the last event."""
-        with self._writing():
+        with self._changing() as aliases:
+            aliases.refuse_where_needed(change.name)
             sql = "UPDATE abex_players SET archived = ? WHERE id = ? AND head = ?"
-            return bool(self._run(sql, (max(1, self.now()), player, head)).rowcount)
+            return bool(self._run(sql, (max(1, self.now()), player, head)).rowcount) and self._note(change)
 
-    def restore(self, player: int) -> None:
-        """Bring a player back that was archived."""
-        with self._writing():
-            self._run("UPDATE abex_players SET archived = 0 WHERE id = ?", (player,))
+    def restore(self, change: Change, player: int) -> bool:
+        """Bring a player back; False if it was not archived."""
+        with self._changing():
+            sql = "UPDATE abex_players SET archived = 0 WHERE id = ? AND archived > 0"
+            return bool(self._run(sql, (player,)).rowcount) and self._note(change)
 
-    def delete(self, player: int, head: int) -> bool:
+    def delete(self, change: Change, player: int, head: int) -> bool:
         """Delete a player with its events; False if ``head`` is not the number of its last one."""
-        with self._writing():
+        with self._changing() as aliases:
+            aliases.refuse_where_needed(change.name)
             sql = "DELETE FROM abex_players WHERE id = ? AND head = ?"
-            found = int(self._run(sql, (player, head)).rowcount)
-            if found:
-                for table in ("abex_events", "abex_snapshots"):
-                    self._run(f"DELETE FROM {table} WHERE player = ?", (player,))
-            return found > 0
+            if not self._run(sql, (player, head)).rowcount:
+                return False
+            for table in ("abex_events", "abex_snapshots"):
+                self._run(f"DELETE FROM {table} WHERE player = ?", (player,))
+            return self._note(change)
+
+    # -- administrative changes -----------------------------------------------------------------------
+
+    def note(self, change: Change) -> None:
+        """Write down a change that is none of the rows of players."""
+        with self._changing():
+            self._note(change)
+
+    def change_alias(self, wanted: Change) -> None:
+        """Set an alias, or roll it back, or remove it; nothing where it is so already."""
+        with self._changing() as aliases:
+            change = aliases.next_change(wanted)
+            if change is None:
+                return
+            if self.player(change.name) is not None:
+                raise AliasError(f"there is a player {shown(change.name)}: an alias needs a name of its own")
+            for player in change.after or ():
+                aliases.refuse(player)
+                record = self.player(player)
+                if record is None:
+                    raise AliasError(f"there is no player {shown(player)}{nearest(player, self.names())}")
+                if record.archived:
+                    raise AliasError(f"the player {shown(player)} is archived: bring it back first")
+            self._note(change)
+
+    def follow(self, aliases: Aliases) -> None:
+        """Let the changes of aliases happen that are new."""
+        sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? AND kind = 'alias' ORDER BY seq"
+        for seq, body in self._rows(sql, CHANGES, aliases.seq):
+            aliases.follow(seq, self._decoded(seq, body))
+
+    def changes(self, before: int, most: int) -> list[dict[str, Any]]:
+        """The last administrative changes before a number, the latest first."""
+        sql = (
+            "SELECT seq, moment, body FROM abex_events WHERE player = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+        )
+        return [
+            {"seq": seq, "time": moment} | to_builtins(self._decoded(seq, body))
+            for seq, moment, body in self._rows(sql, CHANGES, before, most)
+        ]
+
+    def _decoded(self, seq: int, body: bytes) -> Change:
+        try:
+            return decode(bytes(body))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"change {seq} of the journal {self.display_url} is damaged: {error}") from error
+
+    def row_of(self, change: Change) -> Row:
+        """A change as an event, whose kind is what it is about: a player, an arm or an alias."""
+        return Row(change.what.partition(" ")[0], self.now(), encode(change))
+
+    @contextmanager
+    def _changing(self) -> Iterator[Aliases]:
+        """A transaction in which nobody else makes an administrative change; the aliases that there are."""
+        aliases = Aliases()
+        with self._writing():
+            if not self._run("UPDATE abex_players SET head = head WHERE id = ?", (CHANGES,)).rowcount:
+                raise UserError(
+                    f"the journal {self.display_url} is damaged: its administrative changes are gone"
+                )
+            self.follow(aliases)
+            yield aliases
+
+    def _note(self, change: Change) -> bool:
+        """Within a transaction: append a change."""
+        sql = "UPDATE abex_players SET head = head + 1 WHERE id = ? RETURNING head"
+        ((seq,),) = self._run(sql, (CHANGES,)).fetchall()
+        sql = "INSERT INTO abex_events (player, seq, kind, moment, body) VALUES (?, ?, ?, ?, ?)"
+        self._run(sql, (CHANGES, seq, *self.row_of(change)))
+        return True
 
     # -- statements and errors ---------------------------------------------------------------------------------------
 

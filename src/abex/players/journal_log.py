@@ -37,7 +37,7 @@ def decision_log(
 ) -> Any:
     """A pandas DataFrame with a row for each decision, in the order of the journal.
 
-    Where the first events are left out, ``arms`` are those that were there then.
+    Where the first events are left out, ``arms`` are those that were there then; they change as the events do.
     """
     with needed():
         import pandas
@@ -64,7 +64,7 @@ class LogReader:
     def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
         self.terms: PlayerSettings = definition.terms
         said = definition.declared
-        self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms.copy()
+        self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms
         self.pending = Pending(said.max_pending)
         self.waiting: dict[str, list[Any]] = {}  # rows of decisions that wait
         self.answers = None if self.terms.kept is None else Answers(self.terms, self.pending.most)
@@ -100,16 +100,13 @@ class LogReader:
         self.closed(entry, moment)
         return entry
 
-    def _label(self, number: int) -> Any:
-        return self.arms.label(number) if self.arms.has(number) else number
-
     def _decided(self, event: Decided) -> list[Any]:
-        observed = {str(self._label(arm)): chance for arm, chance in (event.observed or {}).items()}
+        observed = {str(self.arms.label(arm)): chance for arm, chance in (event.observed or {}).items()}
         text = json.dumps(observed) if observed else None
         made = (None, 1) if event.batch is None else event.batch
         entry = [
             event.id,
-            self._label(event.arm),
+            self.arms.label(event.arm),
             event.probability,
             math.nan,
             event.moment,
@@ -148,7 +145,7 @@ class LogReader:
         entry = self._close(self.pending.drop(name), "rewarded", event.moment, reward)
         if answer is not None:
             self._paid(answer, entry)
-        also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
+        also = {str(self.arms.label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
         entry[7] = json.dumps(also) if also else None
 
     def _revise(self, name: str, event: Rewarded) -> None:

@@ -10,7 +10,6 @@ silent, so does every decision from its reward on, whatever it was.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,11 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.inference.sums import intervals
+from abex.inference.sums import interval
 from abex.kinds import MOST_COUNT, agree
 from abex.players.answers import Answer
 from abex.players.arms import NamedArms
-from abex.players.events import Count, Id, Moment, Share
+from abex.players.events import Count, Id, Moment
 from abex.policies.attribution import (
     HALVINGS,
     Attribution,
@@ -62,8 +61,6 @@ class OpenDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class SavedWindows(msgspec.Struct):
     """The decisions of the last window in a file."""
 
-    window: Annotated[int, msgspec.Meta(ge=1, le=2**44)]
-    silence: Share
     reported: bool
     open: list[OpenDecision]
     closed: Numbers
@@ -102,7 +99,7 @@ class Weighed(NamedTuple):
         """
         counts = self.mature + self.pending
         share = np.divide(self.worth, counts, out=np.zeros(counts.size), where=counts > 0.0)
-        ends = intervals(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
+        ends = interval(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
         known = share > 0.0
         low, high = (
             np.clip(
@@ -127,15 +124,6 @@ class OpenWindows:
         self.standing: dict[str, list[Any]] = {}  # id -> its bin, how it counts, bins of its conversions
         self.reported = False  # whether silence ever was
         self.due: int | None = None  # up to which moment decisions are still to grow older
-
-    def copy(self) -> OpenWindows:
-        """The same, to go on independently."""
-        twin = OpenWindows.__new__(OpenWindows)
-        twin.window, twin.attribution = self.window, copy.deepcopy(self.attribution)
-        twin.reported, twin.due = self.reported, self.due
-        twin.excess, twin.queues = self.excess.copy(), [deque(queue) for queue in self.queues]
-        twin.standing = {name: [*one[:2], list(one[2])] for name, one in self.standing.items()}
-        return twin
 
     # -- what happens ---------------------------------------------------------------------------------
 
@@ -165,10 +153,10 @@ class OpenWindows:
     def _grow(self, older: tuple[str, int, int], j: int, arms: NamedArms, touched: dict[int, None]) -> None:
         name, _, number = older
         _, counts, conversions = self.standing[name]
-        if counts == GONE or not arms.has(number):
+        place = arms.place(number)
+        if counts == GONE or place < 0:
             del self.standing[name]
             return
-        place = arms.place(number)
         grow_older(self.attribution, place, j, -1)
         for conversion in conversions:
             note_delay(self.attribution, j, conversion)
@@ -254,8 +242,6 @@ class OpenWindows:
         """A JSON value."""
         known = self.attribution
         return {
-            "window": self.window,
-            "silence": known.silence,
             "reported": self.reported,
             "open": [[*one, *self.standing[one[0]]] for queue in self.queues for one in queue],
             "closed": encode_array(known.decisions[:, HALVINGS].copy()),
@@ -285,8 +271,8 @@ class OpenWindows:
             agree(one.id not in self.standing, "a decision is open twice")
             self.queues[one.bin].append((one.id, one.moment, one.arm))
             self.standing[one.id] = [one.bin, one.counts, one.conversions]
-            if one.counts == BY_AGE and arms.has(one.arm):
-                known.decisions[arms.place(one.arm), one.bin] += 1.0
+            if one.counts == BY_AGE and (place := arms.place(one.arm)) >= 0:
+                known.decisions[place, one.bin] += 1.0
 
 
 def _fill(target: Numbers, values: Numbers, name: str, signed: bool = False) -> None:
@@ -308,9 +294,3 @@ def check_weighable(policy: Any, setting: Any, silence: bool = True) -> None:
     raise UserError(
         f"{policy} cannot take back what it has learned: leave corrections out, or play Evidence or Thompson without a graph"
     )
-
-
-def open_windows(policy: Any, setting: Any, window: int, silence: float) -> OpenWindows:
-    """No decision yet; refuses a policy that does not learn by weighted observations alone."""
-    check_weighable(policy, setting)
-    return OpenWindows(setting.n_arms, window, silence)

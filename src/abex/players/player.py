@@ -15,23 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.graph import as_graph
 from abex.inference.winner import Winner
 from abex.players import forking
-from abex.players.arms import Label, NamedArms, label_of
+from abex.players.arms import Label, label_of
 from abex.players.batch_probability import inclusion_probabilities, inclusion_probability
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Batch, Decided, Event, Expired, Rewarded
 from abex.players.ids import Life, is_id
-from abex.players.memory_check import check_room
-from abex.players.player_settings import PlayerSettings, terms
-from abex.players.policy_runner import is_worth_compiling
-from abex.players.state import MOST_KEPT, MOST_STEPS, PlayerState
-from abex.players.summary import Summary, summarise
-from abex.players.winning import winner_of
-from abex.policies.evidence import Evidence
-from abex.policies.naming import as_policy
-from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.support.errors import UserError, checked_name, shown, true_or_false, whole_number
+from abex.players.player_settings import PlayerSettings, new_state, terms
+from abex.players.state import PlayerState
+from abex.players.summary import Summary, summarise, winner_of
+from abex.policies.policy import Policy
+from abex.support.errors import UserError, checked_name, shown, whole_number
 from abex.support.files import read_text, write_atomically
 from abex.support.randomness import stream
 
@@ -85,13 +79,16 @@ class Decision(_Pair):
         ``propensities=False`` never: then it is None.
         """
         if self._probability is None and self._source is not None:
-            state, version, *_ = self._source
+            state, version, t, place, size = self._source
             if state.version != version:
                 raise UserError(
                     "the player has learned since this decision: ask for its probability before the next update, "
                     "or make the player with propensities=True"
                 )
-            self._probability = self._worked_out()
+            alone = size == 1
+            self._probability = (
+                state.probability(t, place) if alone else inclusion_probability(state, t, size, place)
+            )
         return self._probability
 
     def __str__(self) -> str:
@@ -100,21 +97,16 @@ class Decision(_Pair):
         >>> print(Decision("01a1", "red", 0.25))
         red, chosen with probability 0.25 (decision 01a1)
         """
-        try:
-            chance = self.probability
-        except UserError:  # the player has learned since
-            chance = None
+        chance = self.compute_probability()
         how = "" if chance is None else f", chosen with probability {chance:.3g}"
         return f"{self.arm}{how} (decision {self.id})"
 
     def compute_probability(self) -> float | None:
-        """The probability, worked out now; None if it is too late, turned off, or takes too long."""
-        if self._probability is None and self._source is not None:
-            try:
-                self._probability = self._worked_out()
-            except UserError:  # the policy has none, or it would take too long
-                self._source = None
-        return self._probability
+        """The probability, worked out now; None if it is too late, turned off, not known, or takes too long."""
+        try:
+            return self.probability
+        except UserError:
+            return None
 
     def work_out(self, propensities: bool | None) -> tuple[float | None, bytes, int]:
         """The probability, and of a decision by itself the law of its draw and its epoch, as an event has them.
@@ -130,13 +122,6 @@ class Decision(_Pair):
             return probability, b"", 0
         law = state.law(t, propensities)
         return probability, law, state.bets.epoch if law else 0
-
-    def _worked_out(self) -> float | None:
-        assert self._source is not None
-        state, version, t, place, size = self._source
-        if state.version != version:
-            return None
-        return state.probability(t, place) if size == 1 else inclusion_probability(state, t, size, place)
 
     def join(self, batch: Batch) -> None:
         """Become one of several decisions made at once, before the probability is asked for."""
@@ -242,18 +227,18 @@ class Player:
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._settings = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-        self._state = new_state(policy, n_arms, arms, graph, horizon, compiled, max_pending, propensities)
-        self._state.begin(self._settings)
-        self._rng = stream(
-            int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
-            "player",
+        settings = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
+        self._state = new_state(settings, policy, n_arms, arms, graph, horizon, compiled, max_pending)
+        seed = (
+            int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0)
         )
-        self._begin(clock)
+        self._begin(stream(seed, "player"), clock)
 
-    def _begin(self, clock: Callable[[], float] | None) -> None:
-        """What every player has beside its replica, terms and random numbers."""
-        self._clock = clock
+    _deciding = 0  # decisions that are not yet in the state
+
+    def _begin(self, rng: np.random.Generator, clock: Callable[[], float] | None) -> None:
+        """What every player has beside its state."""
+        self._rng, self._clock = rng, clock
         self._life = Life()
         self._others = Life()  # gives ids to events that are no decisions
         self._lock = threading.RLock()
@@ -320,6 +305,11 @@ class Player:
             self._catch_up()
             return self._open_decision(checked_name("unit", unit))
 
+    def has_made(self, decision: str) -> bool:
+        """Whether this player is known to have made the decision of an id, be it waiting or not."""
+        with self._lock:
+            return decision in self._state.pending or bool(self._state.pending.has_made(decision))
+
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
         found = self._state.pending.open_decision(unit, None)
@@ -327,9 +317,7 @@ class Player:
 
     def _handed_out(self, event: Decided) -> Decision:
         """A decision of before, as the application gets it."""
-        arms = self._state.arms
-        label = arms.label(event.arm) if arms.has(event.arm) else event.arm
-        return Decision(event.id, label, event.probability)
+        return Decision(event.id, self._state.arms.label(event.arm), event.probability)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
@@ -340,22 +328,29 @@ class Player:
             self._catch_up()
             state = self._state
             k = whole_number("k", k, least=1, most=state.n_arms)
-            t, rest, drawn = self._steps + 1, np.arange(state.n_arms), []
-            drawn.append(state.draw(t, self._rng))
-            while len(drawn) < k:
-                rest = rest[rest != drawn[-1][0]]
-                drawn.append(state.draw_among(rest, t, self._rng))
-            batch = Batch(self._others.next_id(self._moment()), k) if k > 1 else None
+            t, batch = self._steps + 1, self._batch_of(k)
             now = state.works_out
-            if state.windows is not None and self._settings.propensities is None:
+            if state.windows is not None and state.settings.propensities is None:
                 now = True  # the first of them lets others grow older: then it is too late
             made = [
                 self._chosen(place, memory, t + step, t, now, batch=batch)
-                for step, (place, memory) in enumerate(drawn)
+                for step, (place, memory) in enumerate(self._drawn(t, k))
             ]
             for event, decision in made:
                 self._note(event, decision)
             return [decision for _, decision in made]
+
+    def _drawn(self, t: int, k: int) -> list[tuple[int, Any]]:
+        """Places of ``k`` different arms, each with what the policy remembers of the choice."""
+        state, rest, drawn = self._state, np.arange(self._state.n_arms), list[tuple[int, Any]]()
+        for _ in range(k):
+            drawn.append(state.draw_among(rest, t, self._rng) if drawn else state.draw(t, self._rng))
+            rest = rest[rest != drawn[-1][0]]
+        return drawn
+
+    def _batch_of(self, k: int) -> Batch | None:
+        """What ``k`` decisions made at once share; None for one by itself."""
+        return Batch(self._others.next_id(self._moment()), k) if k > 1 else None
 
     def _chosen(
         self,
@@ -371,13 +366,11 @@ class Player:
     ) -> tuple[Decided, Decision]:
         """A choice as an event, and as the application gets it; its probability is worked out ``now``, or may be later."""
         state, life = self._state, self._life
-        if life.is_full:
-            life = self._life = Life()
         name = life.next_id(self._moment())
         number = state.arms.number_at(place)
         decision: Decision = _new_decision(Decision, (name, state.arms.label(number)))
         found: Any = None, b"", 0
-        wanted = self._settings.propensities
+        wanted = state.settings.propensities
         if wanted is not False:
             decision._source = state, state.version, drawn_at, place, 1
             if batch is not None:
@@ -444,7 +437,7 @@ class Player:
         with self._lock:
             self._catch_up()
             event = self._checked(decision, reward, also, key)
-            return self._state.apply(event, self._settings, self._rng) is True
+            return self._state.apply(event, self._rng) is True
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards, ``(decision, reward)``, with ``also`` and ``key`` behind it if wanted; all are checked first.
@@ -494,11 +487,12 @@ class Player:
         """The event of a reward, or an error; nothing changes."""
         if key is not None:
             checked_name("a key", key)
-        if corrects and self._settings.kept is None:
+        if corrects and self.settings.kept is None:
             raise UserError(
                 "the rewards of this player are final: make it with corrections=timedelta(days=30), or with a window"
             )
-        value, state = self._settings.scaled(reward), self._state
+        state = self._state
+        value = state.settings.scaled(reward)
         name, number = decision.id if isinstance(decision, Decision) else decision, None
         if type(name) is str and (pending := state.pending.get(name)) is not None:
             about: int | None = pending.arm
@@ -526,7 +520,7 @@ class Player:
         """Side observations by the numbers of the arms."""
         if not isinstance(also, Mapping):
             raise UserError(f"also must be a dict of arms and what they paid, got {shown(also)}")
-        arms, scaled = self._state.arms, self._settings.scaled
+        arms, scaled = self._state.arms, self._state.settings.scaled
         return {arms.number(label): scaled(paid) for label, paid in also.items()}
 
     def _arm_of(self, name: str) -> int | None:
@@ -601,8 +595,8 @@ class Player:
 
     @property
     def _steps(self) -> int:
-        """Steps of the policy's life so far."""
-        return self._state.steps
+        """Steps of the policy's life so far, decisions on their way to a journal included."""
+        return self._state.steps + self._deciding
 
     def _moment(self) -> int | None:
         """Milliseconds since 1970 by the clock that was given."""
@@ -620,30 +614,31 @@ class Player:
 
     def _note(self, event: Decided, decision: Decision) -> None:
         """A decision was made."""
-        self._state.apply(event, self._settings, self._rng)
+        self._state.apply(event, self._rng)
 
     def _happen(self, events: list[Any]) -> list[Any]:
         """Let events happen; returns what came of each."""
         with self._lock:
-            return [self._state.apply(event, self._settings, self._rng) for event in events]
+            return [self._state.apply(event, self._rng) for event in events]
 
     def _catch_up(self) -> None:
         """Before anything else: decisions grow older, those whose time is over expire, and rewards become final."""
         state = self._state
-        if state.windows is not None:
-            state.settle()
-        end = state.over_at(self._settings)
+        if not state.is_timed:
+            return
+        state.settle()
+        end = state.over_at()
         if end is not None:
             name, moment = self._event_id()
             if end <= moment:
-                self._happen([Expired(name, moment, max(0, moment - (self._settings.expire or 0)))])
+                self._happen([Expired(name, moment, max(0, moment - (state.settings.expire or 0)))])
 
     # -- looking and keeping --------------------------------------------------------------------------
 
     @property
     def settings(self) -> PlayerSettings:
         """The range of the rewards, and when a decision expires."""
-        return self._settings
+        return self._state.settings
 
     @contextmanager
     def reading(self) -> Iterator[PlayerState]:
@@ -698,7 +693,7 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            return winner_of(self._state, self._settings, risk, at_least, control)
+            return winner_of(self._state, risk, at_least, control)
 
     def summary(self) -> Summary:
         """A table of the arms: pulls, observations, mean with interval, probability now, share of the last 1,000 decisions.
@@ -722,14 +717,18 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica, tallies = self._state, self._state.tallies
-            caption = (
-                f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
-                f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
+            state, tallies = self._state, self._state.tallies
+            found = summarise(state)
+            open_now = f"{len(state.pending):,} waiting"
+            if state.windows is not None:
+                open_now = f"{sum(one.pending or 0 for one in found):,} pending"
+            found.caption = (
+                f"{self.policy}, {state.n_arms:,} arms, {state.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
+                f"{open_now}, {tallies.expired:,} expired"
             )
             more = {"late": tallies.late, "corrected": tallies.corrected}
-            caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
-            return summarise(replica, self._settings, caption)
+            found.caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
+            return found
 
     def _repr_html_(self) -> str:
         """The table of the arms, for notebooks; of very many arms one line, since each of them would be looked at."""
@@ -750,9 +749,8 @@ class Player:
 
         with self._lock:
             twin = Player.__new__(Player)
-            twin._settings, twin._state = self._settings, self._state.copy()
-            twin._rng = copy.deepcopy(self._rng)
-            twin._begin(self._clock)
+            twin._state = self._state.copy()
+            twin._begin(copy.deepcopy(self._rng), self._clock)
             return twin
 
     def __copy__(self) -> Player:
@@ -786,7 +784,8 @@ class Player:
         """A player that goes on exactly where `save` left off, with ids of its own for what it decides from now on.
 
         Everything in the file is checked before it is played, and nothing in it is executed: the module that defines a policy of
-        yours must be imported before. The first steps of such a policy after loading run with bounds checks.
+        yours must be imported before, and runs interpreted, which looks at every index, unless ``compiled`` says that you trust
+        the file.
         """
         from abex.players.player_file import read_player
 
@@ -867,7 +866,7 @@ class Player:
         wanted = wanted_player(
             policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
             window=window, conversions=conversions, corrections=corrections, unrewarded=unrewarded,
-            propensities=propensities, compiled=compiled, max_pending=max_pending,
+            propensities=propensities, max_pending=max_pending,
             on_new_arms=on_new_arms, on_missing_arms=on_missing_arms,
         )  # fmt: skip
         store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)
@@ -898,48 +897,6 @@ class Player:
 
 
 _new_decision = tuple.__new__  # what `Decision` does with its arguments costs more than the decision
-
-
-def new_state(
-    policy: Any,
-    n_arms: Any,
-    arms: Any,
-    graph: Any,
-    horizon: Any,
-    compiled: Any,
-    max_pending: Any,
-    propensities: Any = True,
-) -> PlayerState:
-    """A state that nothing has happened to yet; all arguments are checked.
-
-    Unless told whether to be ``compiled``, it is where decisions, with their probabilities if ``propensities``, repay that.
-    """
-    policy = Evidence() if policy is None else as_policy(policy)
-    labels = None
-    if arms is not None:
-        if isinstance(arms, str | bytes | Mapping) or not isinstance(arms, Iterable):
-            raise UserError(f"arms must be a list of names, got {shown(arms)}")
-        labels = list(arms)
-        if n_arms is not None and n_arms != len(labels):
-            raise UserError(f"n_arms is {shown(n_arms)}, but there are {len(labels)} names in arms")
-        n_arms = len(labels)
-    elif n_arms is None:
-        raise UserError('a player needs arms: give n_arms=..., or their names, arms=["...", "..."]')
-    n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
-    if horizon is not None:
-        horizon = whole_number("horizon", horizon, least=1, most=MOST_STEPS)
-    if graph is not None and as_graph(graph).n_arms != n_arms:
-        raise UserError(f"the graph has {graph.n_arms} nodes but the player has {n_arms} arms")
-    setting = Setting(n_arms, horizon, graph)
-    if compiled is not None:
-        compiled = true_or_false("compiled", compiled)
-    max_pending = whole_number("max_pending", max_pending, least=1)
-    check_room(policy, setting)
-    if compiled is None:
-        cheap = policy.cheap_probabilities and n_arms <= MOST_KEPT
-        told = propensities is True or (propensities is None and cheap)
-        compiled = is_worth_compiling(policy, setting, told)
-    return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=compiled, max_pending=max_pending)
 
 
 def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:

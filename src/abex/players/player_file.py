@@ -7,7 +7,6 @@ only what holds between them. No array in memory is larger than the file allows.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import json
@@ -22,29 +21,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph_file import read_graph, write_graph
+from abex.kernels import is_user_defined
 from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
 from abex.players.answers import Answer
 from abex.players.arms import Label
 from abex.players.bets import SavedBets
-from abex.players.events import Count, Decided, Id, Law, Moment, Share, Step, Word
+from abex.players.events import Count, Decided, Id, Word, to_builtins
 from abex.players.ids import LIFE_AT, is_id
-from abex.players.open_windows import SavedWindows, open_windows
-from abex.players.player import Player, new_state
-from abex.players.player_settings import PlayerSettings, terms
-from abex.players.policy_runner import MANY_ARMS
-from abex.players.state import BY_ARM, IN_ALL, MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
+from abex.players.open_windows import SavedWindows
+from abex.players.player import Player
+from abex.players.player_settings import PlayerSettings, new_state
+from abex.players.state import IN_ALL, MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy
 from abex.support.errors import UserError, checked_name, shown
 from abex.support.files import decode_array, encode_array
+from abex.support.randomness import stream
 from abex.support.reading import check_json, gunzip
 
 FORMAT = "abex-player"
 DEFINITION = "abex-shared-player"
 SNAPSHOT = "abex-snapshot"
 VERSION = 1
-CHANGES = ("conversions", "corrections")  # of what is declared, how a reward may change
-CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 Body = TypeVar("Body")
 Whole = NDArray[np.int64]
 Tally = Annotated[int, msgspec.Meta(ge=0, le=int(MOST_COUNT))]
@@ -56,27 +54,19 @@ class Declared(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     policy: str
     module: str
-    rewards: tuple[float, float]
-    expire: float | None
-    unrewarded: float | None
-    propensities: bool | None
-    window: bool = False
-    conversions: str = "first"
-    corrections: float | None = None
+    settings: PlayerSettings
     n_arms: Size
     horizon: int | None
     max_pending: int
     graph: dict[str, Any] | None
 
-    def terms(self) -> PlayerSettings:
-        """The agreement, checked."""
-        window, expire = (self.expire, None) if self.window else (None, self.expire)
-        more = self.propensities, window, self.conversions, self.corrections
-        return terms(self.rewards, expire, self.unrewarded, *more)
-
-    def feedback(self) -> Any:
-        """The feedback graph, checked; None for none."""
-        return None if self.graph is None else read_graph(self.graph, self.n_arms)
+    def state(
+        self, policy: Any, n_arms: int | None, labels: Any, compiled: bool | None, is_shared: bool = False
+    ) -> PlayerState:
+        """A player that nothing has happened to yet."""
+        graph = None if self.graph is None else read_graph(self.graph, self.n_arms)
+        more = graph, self.horizon, compiled, self.max_pending, is_shared
+        return new_state(self.settings, policy, n_arms, labels, *more)
 
 
 class DeclaredShared(Declared, kw_only=True):
@@ -86,30 +76,12 @@ class DeclaredShared(Declared, kw_only=True):
     key: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
 
-class SavedDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A decision that waits for its reward."""
-
-    id: Id
-    t: Step
-    arm: Count
-    memory: tuple[NDArray[Any], ...]
-    moment: Moment
-    probability: Share | None
-    unit: Word | None = None
-    key: Word | None = None
-    law: Law = b""
-    epoch: Count = 0
-
-
 class SavedTallies(msgspec.Struct):
     """Counts of the arms at some places; those of all others are 0."""
 
     places: Whole
-    pulls: Whole
-    observations: Whole
-    sums: NDArray[np.float64]
+    table: NDArray[np.float64]
     recent: Whole
-    conversions: Whole
     rewarded: Tally
     expired: Tally
     late: Tally
@@ -122,17 +94,17 @@ class SavedState(msgspec.Struct, kw_only=True):
     n_arms: Size
     state: dict[str, Any]
     steps: Annotated[int, msgspec.Meta(ge=0, le=MOST_STEPS)]
-    pending: list[SavedDecision]
+    pending: list[Decided]
     names: Whole
     next_name: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
     labels: list[Label] | None
     tallies: SavedTallies
     lives: list[Id]
-    elsewhere: Count = 0
-    seen_keys: Annotated[list[Word], msgspec.Meta(max_length=MOST_SEEN_KEYS)] = []
-    windows: SavedWindows | None = None
-    bets: SavedBets | None = None
-    answers: list[Answer] = []
+    elsewhere: Count
+    seen_keys: Annotated[list[Word], msgspec.Meta(max_length=MOST_SEEN_KEYS)]
+    windows: SavedWindows | None
+    bets: SavedBets
+    answers: list[Answer]
 
     def __post_init__(self) -> None:
         """See what holds between the fields: a name for each arm, before room is made for them."""
@@ -167,7 +139,7 @@ def player_text(player: Player) -> str:
     replica = player._state
     replica.state = replica.policy.prepare(replica.state)  # as it is loaded: both go on alike
     body = (
-        msgspec.to_builtins(declared(replica, player._settings))
+        msgspec.to_builtins(declared(replica))
         | written_state(replica)
         | {"random": player._rng.bit_generator.state}
     )
@@ -182,19 +154,13 @@ def with_checksum(body: Any, format: str, version: int) -> str:
     return f'{{"header": {header},\n"player": {text}}}\n'
 
 
-def declared(replica: PlayerState, terms: PlayerSettings) -> Declared:
+def declared(replica: PlayerState) -> Declared:
     """What is declared of a player."""
     graph = replica.setting.graph
     return Declared(
         policy=repr(replica.policy),
         module=type(replica.policy).__module__,
-        rewards=(terms.low, terms.high),
-        expire=terms.expire_seconds,
-        unrewarded=terms.unrewarded,
-        propensities=terms.propensities,
-        window=terms.weighs,
-        conversions=terms.conversions,
-        corrections=None if terms.corrections is None else terms.corrections / 1000.0,
+        settings=replica.settings,
         n_arms=replica.n_arms,
         horizon=replica.setting.horizon,
         max_pending=replica.pending.most,
@@ -206,33 +172,21 @@ def written_state(replica: PlayerState) -> dict[str, Any]:
     """State, arms, waiting decisions and tallies as JSON values."""
     labels = replica.arms.labels
     replica.settle()
-    values = {
+    return {
         "state": written(saved(replica.state)),
         "steps": min(replica.steps, MOST_STEPS),
-        "pending": [_written_decision(one) for one in replica.pending.values()],
+        "pending": to_builtins(list(replica.pending.values())),
         "names": encode_array(replica.arms.numbers),
         "next_name": replica.arms.next_number,
         "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
         "tallies": _written_tallies(replica.tallies),
         "lives": list(replica.pending.lives.values()),
-    }
-    more = {
         "elsewhere": replica.elsewhere,
         "seen_keys": list(replica.seen_keys),
-        "windows": replica.windows and replica.windows.written(),
+        "windows": None if replica.windows is None else replica.windows.written(),
         "bets": replica.bets.written(),
-        "answers": replica.answers and replica.answers.written(),
+        "answers": [] if replica.answers is None else replica.answers.written(),
     }
-    return values | {name: value for name, value in more.items() if value}
-
-
-def _written_decision(one: Decided) -> list[Any]:
-    """A `SavedDecision`, without what it does not have at the end."""
-    memory = [encode_array(array) for array in one.memory]
-    row = [one.id, one.t, one.arm, memory, one.moment, one.probability]
-    if one.law:
-        return [*row, one.unit, one.key, base64.b64encode(one.law).decode("ascii"), one.epoch]
-    return row if one.unit is None and one.key is None else [*row, one.unit, one.key]
 
 
 def read_player(
@@ -242,14 +196,16 @@ def read_player(
     body = verified(text, where, FORMAT, VERSION, "a saved player")
     with _damage_told(f"cannot load {where}"):
         said, saved = decode(body, Declared), decode(body, SavedPlayer)
-        options: dict[str, Any] = {"horizon": said.horizon, "max_pending": said.max_pending, "clock": clock}
-        policy, graph = read_policy(said), said.feedback()
-        player = Player(policy, said.n_arms, graph=graph, seed=0, compiled=compiled, **options)
-        player._settings = said.terms()
-        player._state.begin(player._settings)
-        read_state(player._state, saved)
-        in_order(player._state)
-        _set_random(player._rng, saved.random)
+        policy, rng = read_policy(said), stream(0, "player")
+        if compiled is None and is_user_defined(policy.kernels()):
+            compiled = False  # interpreted, it looks at every index that the file may have brought
+        state = said.state(policy, said.n_arms, None, compiled)
+        read_state(state, saved)
+        in_order(state)
+        _set_random(rng, saved.random)
+        player = Player.__new__(Player)
+        player._state = state
+        player._begin(rng, clock)
         return player
 
 
@@ -323,10 +279,10 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
     replica.pending.lives = {last[LIFE_AT:]: last for last in saved.lives}
     _read_pending(replica, fresh, saved.pending)
     if saved.windows is not None:
-        replica.windows = open_windows(policy, replica.setting, saved.windows.window, saved.windows.silence)
+        if replica.windows is None:
+            raise ValueError("windows are of a player whose silence counts by its age")
         replica.windows.read(saved.windows, replica.arms)
-    if saved.bets is not None:
-        replica.bets.read(saved.bets)
+    replica.bets.read(saved.bets)
     replica.bets.check(replica.pending)
     if saved.answers:
         if replica.answers is None:
@@ -338,8 +294,6 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
             "what may change must be paid",
         )
     replica.seen_keys.update((checked_name("key", key), None) for key in saved.seen_keys)
-    if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
-        replica.be_careful(CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16)
 
 
 def read_policy(said: Declared) -> Policy[Any]:
@@ -351,7 +305,7 @@ def read_policy(said: Declared) -> Policy[Any]:
     return parse_policy(said.policy)
 
 
-def _read_pending(replica: PlayerState, fresh: Any, saved: list[SavedDecision]) -> None:
+def _read_pending(replica: PlayerState, fresh: Any, saved: list[Decided]) -> None:
     """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
     agree(len(saved) <= replica.pending.most, "pending must be at most max_pending")
     for one in saved:
@@ -359,12 +313,8 @@ def _read_pending(replica: PlayerState, fresh: Any, saved: list[SavedDecision]) 
         agree(bool(replica.pending.has_made(one.id)), "a decision waits that was never made")
         agree(one.id not in replica.pending, "a decision waits twice")
         agree(replica.pending.open_decision(one.unit, one.key) is None, "two decisions wait for one unit")
-        event = Decided(
-            one.id, one.moment, one.arm, one.t, one.memory, one.probability,
-            unit=one.unit, key=one.key, law=one.law, epoch=one.epoch,
-        )  # fmt: skip
-        replica.check(event, fresh)
-        replica.pending.add(event)
+        replica.check(one, fresh)
+        replica.pending.add(one)
 
 
 def in_order(replica: PlayerState) -> None:
@@ -376,13 +326,10 @@ def in_order(replica: PlayerState) -> None:
 
 def _written_tallies(tallies: Tallies) -> dict[str, Any]:
     """A JSON value; arms never met are left out, and no count is above the largest that is read."""
-    met = np.flatnonzero((tallies.pulls > 0) | (tallies.observations > 0))
+    met = np.flatnonzero(tallies.table.any(axis=0))
     return {
         "places": encode_array(met),
-        "pulls": encode_array(np.minimum(tallies.pulls[met], int(MOST_COUNT))),
-        "observations": encode_array(np.minimum(tallies.observations[met], int(MOST_COUNT))),
-        "sums": encode_array(np.minimum(tallies.sums[met], MOST_COUNT)),
-        "conversions": encode_array(np.minimum(tallies.conversions[met], int(MOST_COUNT))),
+        "table": encode_array(np.minimum(tallies.table[:, met], MOST_COUNT)),
         "recent": encode_array(np.array(tallies.recent, np.int64)),
     } | {name: min(getattr(tallies, name), int(MOST_COUNT)) for name in IN_ALL}
 
@@ -391,11 +338,12 @@ def _read_tallies(saved: SavedTallies, n_arms: int) -> Tallies:
     """What `_written_tallies` wrote, checked."""
     tallies, places, recent = Tallies(n_arms), saved.places, saved.recent
     _check_ascending("places", places, n_arms)
-    for name in BY_ARM:
-        values = getattr(saved, name)
-        agree(values.shape == places.shape, f"{name} must be one an arm")
-        agree(bool(np.all((values >= 0) & (values <= MOST_COUNT))), f"{name} must be numbers >= 0")
-        getattr(tallies, name)[places] = values
+    table = saved.table
+    fine = table.shape == (len(tallies.table), places.size) and bool(
+        ((table >= 0.0) & (table <= MOST_COUNT)).all()
+    )
+    agree(fine, "table must be four numbers >= 0 an arm")
+    tallies.table[:, places] = table
     within = tallies.sums <= tallies.observations * (1.0 + 1e-9)
     agree(bool(within.all()), "sums must be of rewards up to 1")
     fine = recent.ndim == 1 and recent.size <= RECENT and bool((recent >= 0).all())
@@ -419,11 +367,11 @@ def _set_random(rng: np.random.Generator, saved: dict[str, Any]) -> None:
 # -- a shared player: its definition, written once into its journal, and snapshots of its state ------------------------
 
 
-def definition_text(replica: PlayerState, terms: PlayerSettings) -> str:
+def definition_text(replica: PlayerState) -> str:
     """The definition of a player that nothing has happened to yet."""
     saved(replica.state)  # which says why where it cannot be
     labels = None if replica.arms.labels is None else replica.arms.all_labels()
-    body = msgspec.to_builtins(declared(replica, terms)) | {"labels": labels, "key": os.urandom(16).hex()}
+    body = msgspec.to_builtins(declared(replica)) | {"labels": labels, "key": os.urandom(16).hex()}
     return with_checksum(body, DEFINITION, VERSION)
 
 
@@ -435,7 +383,7 @@ class Definition:
         self.where = where
         with _damage_told(f"cannot open {where}"):
             self.declared = decode(body, DeclaredShared)
-            self.terms = self.declared.terms()
+        self.terms = self.declared.settings
         self.key = int(self.declared.key, 16)
 
     def replica(self, compiled: bool | None, n_arms: int | None = None) -> PlayerState:
@@ -444,18 +392,16 @@ class Definition:
         labels = said.labels if n_arms is None else None
         many = None if labels is not None else said.n_arms if n_arms is None else n_arms
         with _damage_told(f"cannot open {self.where}"):
-            options = (said.horizon, compiled, said.max_pending, said.propensities is not False)
-            replica = new_state(read_policy(said), many, labels, said.feedback(), *options)
-            replica.draws_leave_state = True
-            replica.begin(self.terms)
-        return replica
+            return said.state(read_policy(said), many, labels, compiled, is_shared=True)
 
-    def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:
+    def first_difference(self, replica: PlayerState) -> str | None:
         """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
-        wanted = declared(replica, terms)
-        for name in ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window", *CHANGES):
-            ours, theirs = getattr(self.declared, name), getattr(wanted, name)
-            if ours != theirs:
+        here, wanted = (
+            {name: getattr(one, name) for name in ("policy", "horizon", "graph")} | one.settings.as_given
+            for one in (self.declared, declared(replica))
+        )
+        for name, ours in here.items():
+            if ours != (theirs := wanted[name]):
                 unit = " seconds" if name in ("expire", "window", "corrections") else ""
                 return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
         return None

@@ -147,7 +147,6 @@ class PolicyRunner:
         self.setting = setting
         self.compiled = compiled
         self.n_arms = setting.n_arms
-        self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
         self.draws_leave_state = False  # even where the policy ages it when it draws
         self.version = 0  # changes whenever the distribution of a decision may
         self._select, self._update = policy.kernels()
@@ -170,18 +169,9 @@ class PolicyRunner:
         self._ages = getattr(state, "memory", None) is not None  # draws forget what is too old for their step
         self._out = np.zeros(self.n_arms)
         self._known = -1, -1  # version and step of the distribution in `_out`
-        self._made_for: dict[
-            Any, tuple[Calls, Any, Any]
-        ] = {}  # by the identity of the random numbers, and kernels
-        self._given: dict[int, tuple[Calls, Any, Any]] = {}  # the same where kernels are ours
-        self.be_careful(self.careful)
-
-    def be_careful(self, calls: int) -> None:
-        """Run so many calls of the policy interpreted, with bounds checks."""
-        self.careful = calls
-        self._fast = self.compiled and calls == 0
-        self._guarded = calls > 0 or self.setting.graph is not None  # a call has something around it
-        self._is_plain = not (self._guarded or self._kept or self._ages)  # a draw leaves no traces
+        self._given: dict[int, tuple[Calls, Any, Any]] = {}  # by the identity of the random numbers
+        self._on_graph = self.setting.graph is not None  # where words of 64 bits wrap around
+        self._is_plain = not (self._on_graph or self._kept or self._ages)  # a draw leaves no traces
 
     # -- drawing --------------------------------------------------------------------------------------
 
@@ -197,7 +187,7 @@ class PolicyRunner:
 
     def _drawn(self, t: int, rng: Any) -> int:
         try:
-            if self._fast:
+            if self.compiled:
                 calls, given, _ = self._given.get(id(rng)) or self._prepared(rng)
                 arm = calls.select(given, t)
             else:
@@ -322,7 +312,7 @@ class PolicyRunner:
 
     def _run_probabilities(self, t: int) -> None:
         try:
-            if self._fast:
+            if self.compiled:
                 calls, given, _ = self._given.get(id(None)) or self._prepared(None)
                 calls.probabilities(given, t)
             else:
@@ -345,7 +335,7 @@ class PolicyRunner:
     def learn(self, t: int, arm: int, seen: Sequence[tuple[int, float]], rng: Any) -> None:
         """Pulling ``arm`` at step t showed what these arms paid, itself last."""
         self.version += 1
-        if self._guarded:
+        if self._on_graph:
             with self._guard():
                 self._run_update(t, arm, seen, rng)
         else:
@@ -353,7 +343,7 @@ class PolicyRunner:
 
     def _run_update(self, t: int, arm: int, seen: Sequence[tuple[int, float]], rng: Any) -> None:
         try:
-            if self._fast:
+            if self.compiled:
                 calls, given, _ = self._given.get(id(rng)) or self._prepared(rng)
                 for other, reward in seen:
                     calls.update(given, t, arm, other, reward)
@@ -402,51 +392,29 @@ class PolicyRunner:
                 self._prepared(None)
 
     def _prepared(self, rng: Any) -> tuple[Calls, Any, Any]:
-        """The compiled kernels for this state and these random numbers: they look at no types when they are called.
-
-        What other packages define may change (a cell of a notebook that is run again), so that is looked at in every call.
-        """
+        """The compiled kernels for this state and these random numbers: they look at no types when they are called."""
         plain = Kernels(*map(with_present_globals, (self._select, self._update)))
         probabilities = self.policy.probabilities and with_present_globals(self.policy.probabilities)
-        found = self._made_for.get((id(rng), plain, probabilities))
-        if found is None:
-            calls = compiled_calls(plain, probabilities)
-            given = laid_out(Given(self.state, rng, self._out))
-            if rng is None:
-                calls = calls._replace(probabilities=entry_of(calls.probabilities, given, 1))
-            else:
-                select, update = entry_of(calls.select, given, 1), entry_of(calls.update, given, 1, 1, 1, 1.0)
-                calls = calls._replace(select=select, update=update)
-            found = self._made_for[id(rng), plain, probabilities] = calls, given, rng
-            if not is_user_defined(plain):
-                self._given[id(rng)] = found
+        calls = compiled_calls(plain, probabilities)
+        given = laid_out(Given(self.state, rng, self._out))
+        if rng is None:
+            calls = calls._replace(probabilities=entry_of(calls.probabilities, given, 1))
+        else:
+            select, update = entry_of(calls.select, given, 1), entry_of(calls.update, given, 1, 1, 1, 1.0)
+            calls = calls._replace(select=select, update=update)
+        found = self._given[id(rng)] = calls, given, rng
         return found
 
     def _made(self, kernel: Any) -> Any:
-        return compile_alone(kernel) if self._fast else kernel
+        return compile_alone(kernel) if self.compiled else kernel
 
     def _guard(self) -> AbstractContextManager[Any]:
-        """Around a call of the policy: bounds checks soon after loading; on a random graph, 64-bit words wrap around."""
-        if self.careful:
-            return self._with_bounds_checks()
-        return _NOTHING if self.setting.graph is None else np.errstate(over="ignore")
-
-    @contextmanager
-    def _with_bounds_checks(self) -> Iterator[None]:
-        """Count a call; say what an index out of range means."""
-        try:
-            with np.errstate(over="ignore"):
-                yield
-        except IndexError as error:
-            if str(error) == NO_SUCH_ARM:
-                raise
-            raise UserError(f"the loaded state does not fit {self.policy}: {error}") from error
-        finally:
-            self.be_careful(self.careful - 1)
+        """Around a call of the policy: on a random graph words of 64 bits wrap around."""
+        return np.errstate(over="ignore") if self._on_graph else _NOTHING
 
     def _explain(self, error: Exception, kernel: Any) -> None:
         """Raise the sentence about an error in a kernel of another package, if it is one."""
-        if isinstance(error, UserError) or (self.careful and isinstance(error, IndexError)):
+        if isinstance(error, UserError):
             return
         if str(error) == NO_SUCH_ARM or type(error).__module__.startswith("numba."):
             with arms_exist(self.policy, self.n_arms):

@@ -13,11 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import numpy as np
-from msgspec.structs import replace
-
 from abex.players.arms import NamedArms
-from abex.players.events import Batch, Decided, Rewarded
+from abex.players.events import Decided, Rewarded
 from abex.players.ids import is_id
 from abex.players.journal import UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
@@ -26,6 +23,9 @@ from abex.support.errors import UserError, checked_name, shown, whole_number
 
 SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
 MOMENT = 0.001  # seconds that a batch may wait for more
+
+
+Mark = tuple[str, str]  # a unit or a key, by which a decision is found again
 
 
 class TooManyPendingError(UserError):
@@ -48,6 +48,12 @@ class RewardRequest(NamedTuple):
     """Rewards of decisions, ``(id, reward, also, key, corrects)``: all are learned, or none if one of them is wrong."""
 
     rewards: Sequence[tuple[Any, ...]]
+
+    def check(self, player: SharedPlayer) -> None:
+        """See that none of them is wrong, as far as is known now; nothing changes."""
+        with player._lock:
+            for reward in self.rewards:
+                _reward(player, *reward)
 
 
 class ObserveRequest(NamedTuple):
@@ -189,22 +195,10 @@ class RequestQueue:
 
     async def _written(self, entries: list[Proposal]) -> None:
         """Return when these are on disk; it wakes up the event loop once for all of them."""
-        written: asyncio.Future[None] = self._loop.create_future()
-
-        def wake() -> None:
-            if not written.done():
-                written.set_result(None)
-
-        def wake_loop() -> None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(wake)
-
-        ticket = self.player.ticket(entries, wake_loop)
+        ticket = self.player.ticket(entries)
         if ticket.left:
             self.player.store.hurry()
-            await self._in_time(written)
-        if ticket.error:
-            raise UnavailableError(ticket.error)
+            await self._in_time(asyncio.wrap_future(ticket))
 
     async def refresh(self) -> None:
         """Read what other processes wrote."""
@@ -252,7 +246,7 @@ def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None)
     """Propose what the requests ask for; the player is locked."""
     t = player._steps + 1  # nothing is learned in between, so all decisions are of one distribution
     room = math.inf if most_open is None else most_open - len(player._state.pending) - player._deciding
-    asked: dict[tuple[str, str], Proposal] = {}
+    asked: dict[Mark, Proposal] = {}
     proposals: list[Proposal] = []
     made = 0  # decisions
     for one in work:
@@ -277,72 +271,44 @@ def _ask(
     request: DecideRequest,
     t: int,
     made: int,
-    asked: Mapping[tuple[str, str], Proposal],
+    asked: Mapping[Mark, Proposal],
     room: float,
-) -> dict[tuple[str, str], Proposal]:
+) -> dict[Mark, Proposal]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
-    replica, taken = player._state, list[int]()
-    settle = replica.setting.graph is None and player._settings.propensities is not False
-    mine: dict[tuple[str, str], Proposal] = {}
+    state, settings = player._state, player.settings
     if request.distinct:
-        whole_number("count", len(request.units), least=1, most=replica.n_arms)
+        whole_number("count", len(request.units), least=1, most=state.n_arms)
+    new: list[tuple[str | None, str | None]] = []  # units and keys of what is to be drawn
+    mine: dict[Mark, int] = {}
     for number, unit in enumerate(request.units):
         key = f"{request.key}#{number}" if request.key is not None and number else request.key
-        marks, there = list[tuple[str, str]](), None
-        if unit is not None or key is not None:
-            marks = [
-                (kind, checked_name(f"a {kind}", name))
-                for kind, name in (("key", key), ("unit", unit))
-                if name is not None
-            ]
-            there = replica.pending.open_decision(unit, key) or next(
-                (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
-            )
+        named = [(kind, name) for kind, name in (("key", key), ("unit", unit)) if name is not None]
+        marks = [(kind, checked_name(f"a {kind}", name)) for kind, name in named]
+        there: Any = state.pending.open_decision(unit, key) if marks else None
         if there is None:
-            ahead = made + len(one.entries)
-            if ahead >= room:
-                open_now = len(replica.pending) + player._deciding + ahead
-                raise TooManyPendingError(
-                    f"the player {player.name!r} has {open_now:,} decisions that wait for their rewards, and no more may: "
-                    "report rewards, or give the player a shorter time until decisions expire"
-                )
-            place, memory = _draw(player, t, taken if request.distinct else [])
-            taken.append(place)
-            now = settle and not request.distinct
-            event, decision = player._chosen(place, memory, t + ahead, t, now, unit, key, seen=player.seq())
-            there = Proposal(event, decision)
-            there.settled = now
-            for mark in marks:
-                mine[mark] = there
-            one.entries.append(there)
+            there = next((known[mark] for mark in marks for known in (asked, mine) if mark in known), None)
+        if there is None:
+            there = len(new)
+            new.append((unit, key))
+            mine.update(dict.fromkeys(marks, there))
         one.parts.append(there)
-    if request.distinct:
-        _join(player, one.entries, settle)
-    return mine
-
-
-def _join(player: SharedPlayer, entries: Sequence[Proposal], settle: bool) -> None:
-    """Make a batch of the decisions that were drawn on different arms; those that stood before are none of it."""
-    batch = Batch(player._event_id()[0], len(entries)) if len(entries) > 1 else None
-    for entry in entries:
-        decision, event = entry.decision, entry.event
-        assert decision is not None
-        assert isinstance(event, Decided)
-        if batch is not None:
-            decision.join(batch)
-        event, entry.settled = replace(event, batch=batch), settle
-        if settle:
-            probability, law, epoch = decision.work_out(player.settings.propensities)
-            event = replace(event, probability=probability, law=law, epoch=epoch)
-        entry.event = event
-
-
-def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:
-    """An arm, not among those taken."""
-    if not taken:
-        return player._state.draw(t, player._rng)
-    rest = np.setdiff1d(np.arange(player._state.n_arms), taken)
-    return player._state.draw_among(rest, t, player._rng)
+    if made + len(new) > room:
+        open_now = len(state.pending) + player._deciding + made
+        raise TooManyPendingError(
+            f"the player {player.name!r} has {open_now:,} decisions that wait for their rewards, and too many would: "
+            "report rewards, or give the player a shorter time until decisions expire"
+        )
+    now = state.setting.graph is None and settings.propensities is not False
+    drawn = player._drawn(t, len(new)) if request.distinct else [state.draw(t, player._rng) for _ in new]
+    batch = player._batch_of(len(new)) if request.distinct else None
+    for ahead, ((place, memory), (unit, key)) in enumerate(zip(drawn, new, strict=True), made):
+        entry = Proposal(
+            *player._chosen(place, memory, t + ahead, t, now, unit, key, batch, seen=player.seq())
+        )
+        entry.settled = now
+        one.entries.append(entry)
+    one.parts = [one.entries[part] if isinstance(part, int) else part for part in one.parts]
+    return {mark: one.entries[place] for mark, place in mine.items()}
 
 
 def arm_named(arms: NamedArms, word: Any) -> Any:

@@ -6,12 +6,13 @@ thread (`Store`), which takes that lock only between its statements: nobody who 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -19,7 +20,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from abex.players.arms import Label, NamedArms
-from abex.players.events import Decided, Event, Expired, decode, encode
+from abex.players.changes import Change, change
+from abex.players.events import (
+    ArmAdded,
+    ArmRemoved,
+    ArmRenamed,
+    Decided,
+    Event,
+    Expired,
+    decode,
+    encode,
+)
 from abex.players.follower import Follower
 from abex.players.ids import moment_of
 from abex.players.journal import PlayerRow, Row, UnavailableError
@@ -34,6 +45,7 @@ from abex.players.player_file import (
     template_of,
 )
 from abex.players.store import Found, Store
+from abex.players.summary import Summary
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
@@ -78,32 +90,42 @@ class SequenceStream:
         return self._generator
 
 
-class Ticket:
-    """Of a thread that waits until some events are written."""
+class Ticket(Future[None]):
+    """Of who waits until some events are written."""
 
-    __slots__ = ("error", "event", "kept", "left", "wake")
-
-    def __init__(self, wake: Callable[[], None] | None = None) -> None:
+    def __init__(self, proposals: Iterable[Proposal]) -> None:
+        super().__init__()
         self.left = 0
-        self.event = threading.Event()
-        self.wake = self.event.set if wake is None else wake
-        self.error: UserError | None = None
-        self.kept = True  # whether the events are written once the store is back
+        for one in proposals:
+            if not one.done:
+                one.tickets.append(self)
+                self.left += 1
+        if not self.left:
+            self.set_result(None)
+
+    def written(self) -> None:
+        """One of the events is."""
+        self.left -= 1
+        if not self.left and not self.done():
+            self.set_result(None)
 
     def fail(self, error: UserError, kept: bool) -> None:
-        """The store failed."""
-        self.error, self.kept = error, kept
-        self.wake()
+        """The store failed; whether the events are written once it is back."""
+        if not self.done():
+            why = UnavailableError(error, kept)
+            why.__cause__ = error
+            self.set_exception(why)
 
 
 class Proposal:
     """An event of this process on its way into the journal, and what came of it."""
 
-    __slots__ = ("decision", "done", "event", "outcome", "settled", "tickets")
+    __slots__ = ("change", "decision", "done", "event", "outcome", "settled", "tickets")
 
-    def __init__(self, event: Event, decision: Decision | None = None) -> None:
+    def __init__(self, event: Event, decision: Decision | None = None, change: Change | None = None) -> None:
         self.event = event
         self.decision = decision
+        self.change = change  # where the event is an administrative one
         self.settled = decision is None  # whether its probability is worked out
         self.done = False
         self.outcome: Any = None
@@ -113,9 +135,7 @@ class Proposal:
         """It is in the journal, and applied."""
         self.outcome, self.done = outcome, True
         for ticket in self.tickets:
-            ticket.left -= 1
-            if ticket.left == 0:
-                ticket.wake()
+            ticket.written()
 
 
 class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
@@ -138,15 +158,16 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     ) -> None:
         self.store, self.name = store, name
         self._wants_compiled = compiled
-        self._rng = stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player")
         self._follower = Follower(self._apply)
         self._expiring = 0  # up to when decisions were last told to expire
         self.ends_store = False  # whether the store is left with the player
         self._last = ""  # id of the last event
-        self._deciding = 0  # decisions among the own events on their way
+        self.changes: list[Change] = []  # administrative ones among what is being appended
         self.connection = found.connection  # by which the journal was last seen to be this one
         self.is_closed = self.is_listed = self.is_fresh = self.is_gone = False
-        self._begin(clock)
+        self._begin(
+            stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player"), clock
+        )
         self.restore(found.record, found.snapshot)
         if self.looked(found.record.head, found.record.pruned) != "there":
             store.refresh(self)
@@ -174,7 +195,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             if hasattr(self, "_state"):
                 self._settle()
-            self.id, self.definition, self._settings = record.id, definition, definition.terms
+            self.id, self.definition = record.id, definition
             self.is_gone = False
             self._state, self._last = replica, ""
             self._template = template_of(replica)
@@ -222,7 +243,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             self.is_listed = False
             self._settle()
-            events = [own.event for own in self._follower.to_append()]
+            under_way = self._follower.to_append()
+            self.changes = [own.change for own in under_way if own.change is not None]
+            events = [own.event for own in under_way]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
         return [Row(str(event.__struct_config__.tag), event.moment, encode(event)) for event in events]
 
@@ -264,10 +287,10 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         if not (self._state.pending or self._state.bets.changing):
             return
         with self._lock:
-            end, now = self._state.over_at(self._settings), self._now()
+            end, now = self._state.over_at(), self._now()
             if end is not None and end <= now and (self._expiring < end or not self._follower.own):
                 self._expiring = now
-                cutoff = max(0, now - (self._settings.expire or 0))
+                cutoff = max(0, now - (self.settings.expire or 0))
                 self._propose([Proposal(Expired(*self._event_id(), cutoff))])
 
     # -- events ---------------------------------------------------------------------------------------
@@ -279,7 +302,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._last = event.id
         if isinstance(event, Decided) and event.id in self._follower.own:
             self._deciding -= 1
-        return self._state.apply(event, self._settings, rng)
+        return self._state.apply(event, rng)
 
     def _propose(self, proposals: Sequence[Proposal]) -> None:
         """To be written soon; ``_lock`` is held."""
@@ -291,55 +314,51 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def _happen(self, events: list[Any]) -> list[Any]:
         """Put events into the journal; they are on disk, and applied, when it returns."""
-        proposals = [Proposal(event) for event in events]
         with self._lock:
             self._refuse_if_closed()
-            ticket = self._awaited(proposals)
+            proposals = [Proposal(event, change=self._change_by(event)) for event in events]
+            ticket = Ticket(proposals)
             self._propose(proposals)
-        self._wait(ticket)
+        self.store.wait(ticket)
         return [one.outcome for one in proposals]
 
-    def ticket(self, proposals: Iterable[Proposal], wake: Callable[[], None]) -> Ticket:
-        """For who waits until these are written; then ``wake`` is called, in the store's thread."""
+    def _change_by(self, event: Event) -> Change | None:
+        """The administrative change that an event is; ``_lock`` is held."""
+        if not isinstance(event, ArmAdded | ArmRemoved | ArmRenamed):
+            return None
+        arms, before, after = self._state.arms, None, None
+        if isinstance(event, ArmAdded):
+            after = arms.next_number if event.label is None else event.label
+        else:
+            before = arms.label(event.arm)
+        if isinstance(event, ArmRenamed):
+            after = event.label
+        return change(str(event.__struct_config__.tag), self.name, before, after)
+
+    def ticket(self, proposals: Iterable[Proposal]) -> Ticket:
+        """For who waits until these are written."""
         with self._lock:
-            return self._awaited(proposals, wake)
+            return Ticket(proposals)
 
     def withdraw(self, proposals: Iterable[Proposal]) -> None:
         """Whoever waited for these was told that they are not written."""
         with self._lock:
             self._follower.withdraw([one for one in proposals if not one.done])
 
-    def _awaited(self, proposals: Iterable[Proposal], wake: Callable[[], None] | None = None) -> Ticket:
-        ticket = Ticket(wake)
-        for one in proposals:
-            if not one.done:
-                one.tickets.append(ticket)
-                ticket.left += 1
-        return ticket
-
-    def _wait(self, ticket: Ticket) -> None:
-        if ticket.left or ticket.error:
-            self.store.wait(ticket)
-
     def _settle(self) -> None:
         """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
-        if self._settings.propensities is False:
+        if self.settings.propensities is False:
             return
         for own in self._follower.own.values():
             if not own.settled:
                 own.settled = True
                 observed = self._state.observed_with(own.event)
-                probability, law, epoch = own.decision.work_out(self._settings.propensities)
+                probability, law, epoch = own.decision.work_out(self.settings.propensities)
                 if own.event.probability is None:
                     own.event = replace(own.event, probability=probability, law=law, epoch=epoch)
                 own.event = replace(own.event, observed=observed)
 
     # -- what a player does ---------------------------------------------------------------------------
-
-    @property
-    def _steps(self) -> int:
-        """Steps of the policy's life so far, decisions on their way to the journal included."""
-        return self._state.steps + self._deciding
 
     def _moment(self) -> int | None:
         """By the clock of the store, where that is another one than this machine's."""
@@ -361,6 +380,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def _catch_up(self) -> None:
         """The store's thread keeps the replica fresh; ``_lock`` is held."""
         self._refuse_if_closed()
+        self._state.settle()
         self.store.unblock()
         if len(self._follower.own) >= MOST_UNSAVED:
             why = self.store.trouble() or "the journal does not keep up"
@@ -407,9 +427,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 now = time.monotonic()
                 until = now + LATE_DECISIONS if until is None else until
                 self.refresh()
-                with self._lock:
-                    known = self._state.pending.get(error.id) or self._state.pending.has_made(error.id)
-                if known:
+                if self.has_made(error.id):
                     continue
                 if not self.is_recent(error.id) or now > until:
                     raise
@@ -420,6 +438,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             own = (one.event for one in self._follower.own.values())
             return super().pending() + [self._handed_out(one) for one in own if isinstance(one, Decided)]
+
+    def summary(self) -> Summary:
+        """The table of the arms as `Player.summary` has it; what this process decided is in it, unless the store is away."""
+        with suppress(UnavailableError):
+            self.flush()
+        return super().summary()
 
     # -- the journal ----------------------------------------------------------------------------------
 
@@ -432,9 +456,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def flush(self) -> None:
         """Return when everything decided and reported so far is in the journal, on disk."""
-        with self._lock:
-            ticket = self._awaited(self._follower.own.values())
-        self._wait(ticket)
+        self.store.wait(self.ticket(self._follower.own.values()))
 
     def is_recent(self, decision: str) -> bool:
         """Whether a decision may have been made a moment ago, by a process that is about to write it."""
@@ -516,7 +538,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def arms_after(self, seq: int) -> NamedArms | None:
         """The arms that a reader of the events after ``seq`` takes for those that were there: None for the first ones."""
         with self._lock:
-            return self._state.arms.copy() if seq > 0 else None
+            return copy.deepcopy(self._state.arms) if seq > 0 else None
 
     def events(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """The events of the journal after a number, page by page, so that the store's thread writes in between."""

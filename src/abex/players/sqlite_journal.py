@@ -40,6 +40,7 @@ class SqliteJournal(Journal):
     words: ClassVar = {
         "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "clustered": " WITHOUT ROWID",
+        "alone": "SELECT 1",  # every transaction that writes is
         "bytes": "BLOB",
         "value": "?",
         "among": "IN (SELECT value FROM json_each(?))",

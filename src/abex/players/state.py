@@ -15,7 +15,7 @@ import copy
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -29,11 +29,13 @@ from abex.players.arms import NamedArms
 from abex.players.bets import Bets
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.ids import LIFE_AT, is_id, moment_of
-from abex.players.open_windows import OpenWindows, check_weighable, open_windows
-from abex.players.player_settings import PlayerSettings
+from abex.players.open_windows import OpenWindows, check_weighable
 from abex.players.policy_runner import PolicyRunner
 from abex.policies.policy import MOST_ARMS, Setting
 from abex.support.errors import UserError, checked_name
+
+if TYPE_CHECKING:
+    from abex.players.player_settings import PlayerSettings
 
 MOST_SEEN_KEYS = 10_000  # keys of observations that are remembered
 MOST_LIVES = 1_000  # lives whose decisions are told from those of other players
@@ -43,42 +45,40 @@ MOST_KEPT = 100  # arms whose probabilities decisions remember, unless propensit
 LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
-BY_ARM, IN_ALL = (
-    ("pulls", "observations", "sums", "conversions"),
-    ("rewarded", "expired", "late", "corrected"),
-)
+PULLS, OBSERVATIONS, SUMS, CONVERSIONS = range(4)  # rows of `Tallies.table`
+IN_ALL = ("rewarded", "expired", "late", "corrected")
 
 
 class Tallies:
     """Counts by the places of the arms; rewards in [0, 1]."""
 
     def __init__(self, n_arms: int) -> None:
-        self.pulls: NDArray[np.int64] = np.zeros(n_arms, np.int64)  # decisions
-        #: rewards learned, side observations too, and their sums
-        self.observations: NDArray[np.int64] = np.zeros(n_arms, np.int64)
-        self.sums: NDArray[np.float64] = np.zeros(n_arms)
-        self.conversions: NDArray[np.int64] = np.zeros(n_arms, np.int64)  # in windows
+        #: of each arm: decisions; rewards learned, side observations too; their sum; conversions in windows
+        self.table: NDArray[np.float64] = np.zeros((4, n_arms))
         self.recent: deque[int] = deque(maxlen=RECENT)  # numbers of the arms of the last decisions
         self.rewarded = 0  # decisions that had their reward
         self.expired = 0  # decisions that had none in time
         self.late = 0  # decisions of which a reward or a correction came too late
         self.corrected = 0  # corrections that changed a reward
 
+    @property
+    def pulls(self) -> Any:
+        """Decisions by place."""
+        return self.table[PULLS]
+
+    @property
+    def observations(self) -> Any:
+        """Rewards learned by place."""
+        return self.table[OBSERVATIONS]
+
+    @property
+    def sums(self) -> Any:
+        """Their sums."""
+        return self.table[SUMS]
+
     def keep(self, places: NDArray[np.int64], n_arms: int) -> None:
         """Go on with these places and empty ones after them."""
-        for name in BY_ARM:
-            old = getattr(self, name)
-            new = np.zeros(n_arms, old.dtype)
-            new[: places.size] = old[places]
-            setattr(self, name, new)
-
-    def copy(self) -> Tallies:
-        """The same counts, to be changed independently."""
-        twin = Tallies(0)
-        twin.__dict__.update(self.__dict__)
-        twin.keep(np.arange(self.pulls.size), self.pulls.size)
-        twin.recent = deque(self.recent, maxlen=RECENT)
-        return twin
+        self.table = np.pad(self.table[:, places], ((0, 0), (0, n_arms - places.size)))
 
 
 class Pending(OrderedDict[str, Decided]):
@@ -92,13 +92,8 @@ class Pending(OrderedDict[str, Decided]):
         self._units: dict[str, str] = {}  # by the unit for which they were made,
         self._keys: dict[str, str] = {}  # by the key of their request
 
-    def copy(self) -> Pending:
-        """The same, to go on independently."""
-        twin = Pending(self.most)
-        twin.update(self)
-        twin.lives, twin._units, twin._keys = dict(self.lives), dict(self._units), dict(self._keys)
-        twin._by_arm = {arm: OrderedDict(names) for arm, names in self._by_arm.items()}
-        return twin
+    def __reduce__(self) -> Any:  # by which it is copied, too
+        return type(self), (self.most,), vars(self), None, iter(self.items())
 
     def stands_for(self, event: Decided) -> Decided | None:
         """The decision that a void one is answered by; None for a new one, which is known to be made from now on.
@@ -179,30 +174,57 @@ class PlayerState(PolicyRunner):
     """Policy, what it has learned, arms, pending decisions and tallies of a player."""
 
     def __init__(
-        self, policy: Any, setting: Setting, arms: NamedArms, *, compiled: bool, max_pending: int
+        self,
+        policy: Any,
+        setting: Setting,
+        arms: NamedArms,
+        settings: PlayerSettings,
+        *,
+        compiled: bool,
+        max_pending: int,
+        is_shared: bool = False,
     ) -> None:
         super().__init__(policy, setting, compiled)
-        self.arms = arms
+        self.arms, self.settings = arms, settings
+        self.draws_leave_state = is_shared  # others age it when they draw, and at other times
         self.tallies = Tallies(setting.n_arms)
         self.steps = 0  # of the policy's life: decisions made, and arms tried elsewhere
         self.elsewhere = 0  # arms tried elsewhere
         self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
-        self.windows: OpenWindows | None = None  # where silence counts by its age
-        self.bets = Bets(arms, compiled, max_pending)
-        self._worked_out_up_to = 0  # arms of which probabilities are worked out with every decision
-        self.answers: Answers | None = None  # where a decision may have another reward
+        self.is_timed = (
+            settings.expire is not None or settings.kept is not None
+        )  # whether time brings anything about
+        self.bets = Bets(arms, compiled, max_pending, in_order=settings.expire is not None)
+        #: where silence counts by its age, and where a decision may have another reward
+        self.windows: OpenWindows | None = None
+        self.answers: Answers | None = None
+        if settings.kept is not None:
+            check_weighable(policy, setting, settings.weighs)
+            self.answers = Answers(settings, max_pending)
+        if settings.weighs:
+            silence = settings.unrewarded_scaled
+            assert settings.expire is not None
+            assert silence is not None
+            self.windows = OpenWindows(setting.n_arms, settings.expire, silence)
+        #: arms up to which probabilities are worked out with every decision
+        self._worked_out_up_to = 0
+        wanted = settings.propensities
+        if wanted or (
+            wanted is None and settings.weighs and is_shared
+        ):  # others grow older before they are written
+            self._worked_out_up_to = MOST_ARMS
+        elif wanted is None and policy.cheap_probabilities:
+            self._worked_out_up_to = MOST_KEPT
 
     def copy(self) -> PlayerState:
         """An independent state, equal to this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.state = copy.deepcopy(self.state)
-        twin.arms, twin.tallies, twin.pending = self.arms.copy(), self.tallies.copy(), self.pending.copy()
-        twin.seen_keys = OrderedDict(self.seen_keys)
-        twin.windows = None if self.windows is None else self.windows.copy()
+        for name in ("arms", "tallies", "pending", "seen_keys", "windows", "answers"):
+            setattr(twin, name, copy.deepcopy(getattr(self, name)))
         twin.bets = self.bets.copy(twin.arms)
-        twin.answers = None if self.answers is None else self.answers.copy()
         return twin
 
     @property
@@ -217,35 +239,10 @@ class PlayerState(PolicyRunner):
 
     # -- silence --------------------------------------------------------------------------------------
 
-    def begin(self, settings: PlayerSettings) -> None:
-        """Let decisions count by their age or in their order, and rewards change, where the settings say so."""
-        self.bets.in_order = settings.expire is not None
-        soon = settings.weighs and self.draws_leave_state  # others grow older before they are written
-        wanted = settings.propensities
-        if wanted is None:
-            cheap = MOST_KEPT if self.policy.cheap_probabilities else 0
-            self._worked_out_up_to = MOST_ARMS if soon else cheap
-        else:
-            self._worked_out_up_to = MOST_ARMS if wanted else 0
-        if settings.kept is not None and self.answers is None:
-            check_weighable(self.policy, self.setting, settings.weighs)
-            self.answers = Answers(settings, self.pending.most)
-        if settings.weighs and self.windows is None:
-            silence = settings.unrewarded_scaled
-            assert settings.expire is not None
-            assert silence is not None
-            self.windows = open_windows(self.policy, self.setting, settings.expire, silence)
-
     def settle(self) -> None:
         """Let decisions grow older, up to the moment of the last one: due since then, done when somebody looks."""
         if self.windows is not None:
             self.windows.settle(self.arms, self.learn_weighted)
-
-    def draw(self, t: int, rng: Any) -> tuple[int, Any]:
-        """The arm to pull at step t, and what the policy remembers of the choice."""
-        if self.windows is not None:
-            self.settle()
-        return super().draw(t, rng)
 
     def law(self, t: int, propensities: bool | None) -> bytes:
         """The distribution of step t as a decision remembers it for bets; nothing where none can be made.
@@ -280,14 +277,15 @@ class PlayerState(PolicyRunner):
     def check_memory(self, event: Decided, fresh: Any) -> None:
         """See that a decision remembers what its policy keeps with decisions, and a probability that it can divide by."""
         check_kept(fresh, event.memory, self.n_arms)
-        if not self.arms.has(event.arm):
+        place = self.arms.place(event.arm)
+        if place < 0:
             return
         for field, array in zip(kept_with_decisions(fresh), event.memory, strict=True):
             if field == weighed_by(fresh):
-                probability = array[self.arms.place(event.arm)] if array.size == self.n_arms else array[0]
+                probability = array[place] if array.size == self.n_arms else array[0]
                 agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
 
-    def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
+    def apply(self, event: Event, rng: Any) -> Any:
         """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
         if self.windows is not None:
             self.settle()
@@ -295,22 +293,20 @@ class PlayerState(PolicyRunner):
         if kind is Decided:
             return self._decided(event)  # type: ignore[arg-type]
         if kind is Rewarded:
-            return self._rewarded(event, settings, rng)  # type: ignore[arg-type]
+            return self._rewarded(event, rng)  # type: ignore[arg-type]
         if isinstance(event, Expired):
             self._make_final(event.moment)
-            return self._expired(event.cutoff, settings, rng)
+            return self._expired(event.cutoff, rng)
         try:
             return self._change_arms(event)
         except UserError as error:
             return error
 
-    def over_at(self, settings: PlayerSettings) -> int | None:
+    def over_at(self) -> int | None:
         """When the time of the first decision ends that waits, or whose reward is to be final; None without one."""
-        if settings.expire is None and self.answers is None:
-            return None
-        ends = list[int]()
-        if settings.expire is not None and self.pending:
-            ends.append(next(iter(self.pending.values())).moment + settings.expire)
+        expire, ends = self.settings.expire, list[int]()
+        if expire is not None and self.pending:
+            ends.append(next(iter(self.pending.values())).moment + expire)
         if self.answers is not None and self.bets.changing:
             ends.append(self.answers.first_end())
         return min(ends, default=None)
@@ -345,15 +341,16 @@ class PlayerState(PolicyRunner):
         self.steps += 1
         if self.answers is not None:
             self._make_final(event.moment)
-        if self.arms.has(number):
+        place = self.arms.place(number)
+        if place >= 0:
             tallies = self.tallies
-            tallies.pulls[self.arms.place(number)] += 1
+            tallies.table[PULLS, place] += 1.0
             tallies.recent.append(number)
             oldest = self.pending.add(event)
             if self.bets.in_order:
                 self.bets.decided(event.id)
             if self.windows is not None:
-                self.windows.decided(event.id, event.moment, number, self.arms.place(number))
+                self.windows.decided(event.id, event.moment, number, place)
             if oldest is not None:
                 self.bets.late = True
                 self.bets.lost(oldest.id)
@@ -366,7 +363,8 @@ class PlayerState(PolicyRunner):
 
         None without a graph or probabilities, and in a batch.
         """
-        if self.setting.graph is None or decision.batch is not None or not self.arms.has(decision.arm):
+        place = self.arms.place(decision.arm)
+        if self.setting.graph is None or decision.batch is not None or place < 0:
             return None
         try:
             chosen = self.probabilities(decision.t)
@@ -374,7 +372,7 @@ class PlayerState(PolicyRunner):
             return None
         graph, seen = self.feedback, np.zeros(self.n_arms, np.int64)
         with np.errstate(over="ignore"):
-            count = reveal(graph, decision.t, self.arms.place(decision.arm), seen)
+            count = reveal(graph, decision.t, place, seen)
             return {
                 self.arms.number_at(place): min(
                     1.0, float(probability_seen(graph, decision.t, place, chosen))
@@ -384,7 +382,7 @@ class PlayerState(PolicyRunner):
 
     # -- rewards --------------------------------------------------------------------------------------
 
-    def _rewarded(self, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
+    def _rewarded(self, event: Rewarded, rng: Any) -> bool:
         """A decision had its reward, or an arm tried elsewhere; False if that teaches nothing."""
         name = event.decision
         if name is None:
@@ -399,10 +397,10 @@ class PlayerState(PolicyRunner):
             if name is None:
                 return self._observed_without_decision(number, event.reward, event.also, rng)
         if self.answers is not None and (name in self.pending or self.answers.find(name) is not None):
-            return self._answered(name, event, settings, rng)
-        return self._close(name, event.reward, event.also, rng) or self._came_late(name, event, settings)
+            return self._answered(name, event, rng)
+        return self._close(name, event.reward, event.also, rng) or self._came_late(name, event)
 
-    def _came_late(self, name: str, event: Rewarded, settings: PlayerSettings) -> bool:
+    def _came_late(self, name: str, event: Rewarded) -> bool:
         """A decision that waits no more had a reward: it teaches nothing, and is counted once if its time is over."""
         known = None if self.answers is None else self.answers.find(name)
         if self.answers is not None and known is not None:
@@ -410,7 +408,7 @@ class PlayerState(PolicyRunner):
                 event.corrects or (event.key or "") not in known.parts
             )
         else:
-            time = settings.expire or settings.kept
+            time = self.settings.expire or self.settings.kept
             late = (
                 time is not None
                 and event.moment - moment_of(name) >= time
@@ -420,7 +418,7 @@ class PlayerState(PolicyRunner):
             self.tallies.late += 1
         return False
 
-    def _answered(self, name: str, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
+    def _answered(self, name: str, event: Rewarded, rng: Any) -> bool:
         """A decision had a conversion, or it is corrected what it paid; False if there is nothing new in it."""
         assert self.answers is not None
         before, pending = self.answers.find(name), self.pending.get(name)
@@ -431,22 +429,22 @@ class PlayerState(PolicyRunner):
         else:
             assert pending is not None
             after = self.answers.first(name, pending.moment, pending.arm, event)
-        if after is None or not self.arms.has(after.arm):
-            return self._came_late(name, event, settings)
-        place = self.arms.place(after.arm)
+        if after is None or (place := self.arms.place(after.arm)) < 0:
+            return self._came_late(name, event)
         if pending is not None:
             self._overtake(name)
             self.pending.drop(name)
             self.bets.answered(pending, after.reward, event.also)
-            if settings.conversions == "first" and settings.corrections is None:
+            if self.settings.conversions == "first" and self.settings.corrections is None:
                 self.bets.final(name)
             self.tallies.rewarded += 1
             self._count(place, after.reward)
             self._observed_at_once(event.also, rng)
         if before is not None:
             self.bets.revised(name, after.reward)
-            total = self.tallies.sums[place] + (after.reward - before.reward)
-            self.tallies.sums[place] = min(max(total, 0.0), float(self.tallies.observations[place]))
+            table = self.tallies.table
+            total = table[SUMS, place] + (after.reward - before.reward)
+            table[SUMS, place] = min(max(total, 0.0), table[OBSERVATIONS, place])
         self.tallies.corrected += event.corrects
         for forgotten in self.answers.keep(self._learn_answer(before, after, place, event, rng)):
             self.bets.final(forgotten)
@@ -466,7 +464,7 @@ class PlayerState(PolicyRunner):
         if windows is not None:
             if not event.corrects:
                 silent = event.reward == windows.attribution.silence
-                self.tallies.conversions[place] += not silent
+                self.tallies.table[CONVERSIONS, place] += not silent
                 windows.heard(after, event.moment, silent and before is None, changed and not silent)
             windows.answered(before, after, place)
         if changed:
@@ -480,17 +478,18 @@ class PlayerState(PolicyRunner):
     def _observed_at_once(self, seen: Mapping[int, float], rng: Any) -> None:
         """Arms were seen without a decision that waits."""
         for number, reward in seen.items():
-            if self.arms.has(number):
-                place = self.arms.place(number)
+            place = self.arms.place(number)
+            if place >= 0:
                 self._count(place, reward)
                 if self.windows is not None:
                     self.windows.observed(place, reward)
-                    self.tallies.conversions[place] += 1
+                    self.tallies.table[CONVERSIONS, place] += 1.0
                 self.learn_weighted(place, self.counted(reward, rng), 1.0)
 
     def _count(self, place: int, reward: float) -> None:
-        self.tallies.observations[place] += 1
-        self.tallies.sums[place] += reward
+        table = self.tallies.table
+        table[OBSERVATIONS, place] += 1.0
+        table[SUMS, place] += reward
 
     def _overtake(self, name: str) -> None:
         """A decision has a reward, perhaps before earlier ones."""
@@ -514,11 +513,12 @@ class PlayerState(PolicyRunner):
         self, number: int, reward: float, also: Mapping[int, float], rng: Any
     ) -> bool:
         """An arm was tried without a decision of the player: a step of the policy's life as if it had been chosen now."""
-        if not self.arms.has(number):
+        place = self.arms.place(number)
+        if place < 0:
             return False
         step = self.steps + 1
         if self._kept:
-            self._remember_choice(step, self.arms.place(number))
+            self._remember_choice(step, place)
         self.steps, self.elsewhere = step, self.elsewhere + 1
         self.bets.observed(f"#{step}", number, reward, also)
         self._observed(step, number, reward, also, rng)
@@ -535,13 +535,13 @@ class PlayerState(PolicyRunner):
         if weights.size != self.n_arms or weights[place] <= 0.0:
             self.set_propensity(self.probabilities(step), place)
 
-    def _expired(self, cutoff: int, settings: PlayerSettings, rng: Any) -> list[str]:
+    def _expired(self, cutoff: int, rng: Any) -> list[str]:
         """The oldest decisions, up to the first one made after ``cutoff``, had no reward in time; returns their ids.
 
         They count as `PlayerSettings.unrewarded`, or teach nothing if that is None.
         """
-        names = [] if settings.expire is None else self.pending.due(cutoff)
-        unrewarded = settings.unrewarded_scaled
+        names = [] if self.settings.expire is None else self.pending.due(cutoff)
+        unrewarded = self.settings.unrewarded_scaled
         for name in names:
             self.tallies.expired += 1
             if unrewarded is None:
@@ -564,7 +564,7 @@ class PlayerState(PolicyRunner):
             return
         arms = self.arms
         place = arms.place(number)
-        seen = [(arms.place(other), paid) for other, paid in also.items() if arms.has(other)] if also else []
+        seen = [(there, paid) for other, paid in also.items() if (there := arms.place(other)) >= 0]
         seen.append((place, reward))
         for other, paid in seen:
             self._count(other, paid)

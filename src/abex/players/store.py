@@ -16,14 +16,26 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from abex.players import forking
 from abex.players.arms import declare
+from abex.players.changes import (
+    ALIAS_REMOVED,
+    ALIAS_ROLLED_BACK,
+    ALIAS_SET,
+    AliasError,
+    Aliases,
+    Change,
+    Split,
+    change,
+    checked_split,
+)
 from abex.players.journal import (
+    CHANGES,
     PATIENCE,
     ArchivedError,
     Journal,
@@ -32,9 +44,9 @@ from abex.players.journal import (
     UnavailableError,
     journal_at,
 )
-from abex.players.player import MOST_PENDING, new_state
-from abex.players.player_file import Definition, definition_text
-from abex.players.player_settings import PlayerSettings, terms
+from abex.players.player import MOST_PENDING
+from abex.players.player_file import definition_text
+from abex.players.player_settings import new_state, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 
@@ -112,6 +124,8 @@ class Store(AbstractContextManager["Store"]):
         self._journal = journal_at(url)
         self.display_url = self._journal.display_url
         self.offset = 0  # milliseconds by which the clock of the store is ahead of this machine's
+        self.known_aliases = Aliases()  # to this process
+        self._changes = 0  # number of the last administrative change that was looked at
         self._users = 1
         self._players: weakref.WeakSet[SharedPlayer] = weakref.WeakSet()
         self._named: weakref.WeakValueDictionary[str, SharedPlayer] = weakref.WeakValueDictionary()
@@ -127,7 +141,7 @@ class Store(AbstractContextManager["Store"]):
         self._dirty: deque[SharedPlayer] = deque()  # with something to write
         self._recent: deque[SharedPlayer] = deque()  # asked for something since the last tick
         self._snapshots: deque[SharedPlayer] = deque()  # due for one
-        self._errands: deque[tuple[Callable[[Journal], Any], Future[Any]]] = deque()
+        self._errands: deque[tuple[Callable[[Journal], Any], bool, Future[Any]]] = deque()
         self._busy: float | None = None  # since when the thread has been talking to the store
         self._trouble: UserError | None = None
         self._pause = SOON
@@ -192,7 +206,7 @@ class Store(AbstractContextManager["Store"]):
         given = [one for one in (policy, n_arms, seed, compiled, clock) if one is not None]
         if found is not None and not (found.is_closed or given or definition):
             return found
-        wanted = wanted_player(policy, n_arms, compiled=compiled, **definition)
+        wanted = wanted_player(policy, n_arms, **definition)
         player = self._named[name] = self.follow(name, wanted, seed, compiled, clock)
         return player
 
@@ -210,37 +224,32 @@ class Store(AbstractContextManager["Store"]):
         name = checked_name("the name of a player", name)
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
-        found = self.do(lambda journal: self._find(journal, name, wanted))
-        where = f"the player {name!r} in {self.display_url}"
-        if wanted is not None:
-            difference = Definition(found.record.definition, where).first_difference(
-                wanted.replica, wanted.terms
-            )
-            if difference is not None:
-                raise UserError(f"{where} is another one: {difference}")
+        made = None if wanted is None else player_made(name, wanted)
+        found = self.do(lambda journal: self._find(journal, name, wanted, made), create=wanted is not None)
         player = SharedPlayer(self, name, found, compiled=compiled, seed=seed, clock=clock)
         if wanted is not None:
             try:
-                declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+                conform(player, wanted, f"the player {name!r} in {self.display_url}")
             except BaseException:
                 player.close()
                 raise
         return player
 
-    def _find(self, journal: Journal, name: str, wanted: Wanted | None) -> Found:
+    def _find(self, journal: Journal, name: str, wanted: Wanted | None, made: Change | None) -> Found:
         """What the journal has of a player, which is made now if it is not there and ``wanted`` says what it is to be."""
-        journal.connect(create=wanted is not None)
         self._ask_the_time()
         record = journal.player(name)
         if record is None and wanted is None:
             names = journal.names()
+            journal.follow(self.known_aliases)
+            self.known_aliases.refuse(name)
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
                 f"there is no player {shown(name)} in {journal.display_url}{nearest(name, names)}{there}; "
                 "`abex player create`, or Player.open with arms, makes one"
             )
-        if record is None and wanted is not None:
-            journal.add_player(name, definition_text(wanted.replica, wanted.terms))
+        if record is None and wanted is not None and made is not None:
+            journal.add_player(made, definition_text(wanted.replica))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
         if record.archived:
@@ -256,12 +265,71 @@ class Store(AbstractContextManager["Store"]):
 
     def names(self) -> list[str]:
         """The players of this store, open or not."""
+        return self.do(lambda journal: journal.names())
 
-        def listed(journal: Journal) -> list[str]:
-            journal.connect(create=False)
-            return journal.names()
+    # -- aliases, and who changed what ----------------------------------------------------------------
 
-        return self.do(listed)
+    def aliases(self) -> dict[str, Split]:
+        """Where each alias sends units: per cent by player."""
+        self.do(self.follow_aliases, self.deadline)
+        return {name: alias.split for name, alias in self.known_aliases.present.items()}
+
+    def players_of(self, name: str, unit: str | None = None) -> Iterator[SharedPlayer]:
+        """The player of a name; of an alias, that to which a unit falls, then the others that it has ever named."""
+        if name not in self.known_aliases.present:
+            with contextlib.suppress(AliasError):  # it is known by now
+                yield self.player(name)
+                return
+        first = self.known_aliases.present[name].player_of(name, unit)
+        yield self.player(first)
+        for other in self.known_aliases.players[name]:
+            if other != first:
+                with contextlib.suppress(UserError):  # it was deleted or archived since
+                    yield self.player(other)
+
+    def alias(self, name: str, split: Split) -> None:
+        """Let a name stand for players, each for so many per cent of the units; a changed split moves only the units it must.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Store.open(f"sqlite:///{folder.name}/shop.db") as store:
+        ...     players = [store.player(name, arms=["red", "green"]) for name in ("banner-v1", "banner-v2")]
+        ...     store.alias("home/banner", {"banner-v1": 100})
+        ...     store.alias("home/banner", {"banner-v1": 90, "banner-v2": 10})
+        ...     store.rollback("home/banner")
+        ...     store.aliases(), [one["what"] for one in store.changes(3)]
+        ({'home/banner': {'banner-v1': 100}}, ['alias rolled back', 'alias set', 'alias set'])
+        """
+        self._change_alias(ALIAS_SET, checked_name("the name of an alias", name), checked_split(split))
+
+    def rollback(self, name: str, key: str | None = None) -> None:
+        """Bring back what an alias was before its last change; once more, what it was before that.
+
+        Sent again under its ``key``, it counts once.
+        """
+        self._change_alias(ALIAS_ROLLED_BACK, name, key=key)
+
+    def remove_alias(self, name: str) -> None:
+        """Let a name stand for nothing any more."""
+        self._change_alias(ALIAS_REMOVED, name)
+
+    def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
+        wanted = change(what, name, after=split, key=key)
+
+        self.do(lambda journal: journal.change_alias(wanted), self.deadline)
+        self.aliases()
+
+    def follow_aliases(self, journal: Journal) -> None:
+        """In the thread of the store: take notice of what is new."""
+        journal.follow(self.known_aliases)
+
+    def changes(self, last: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+        """Who changed what: the last administrative changes, or those before a number ``seq``; the latest first."""
+        whole_number("last", last, least=1, most=10_000)
+        end = 2**62 if before is None else whole_number("before", before, least=1, most=2**62)
+        return self.do(lambda journal: journal.changes(end, last), self.deadline)
 
     def close(self) -> None:
         """Write what waits to be written and leave the store, unless it is open elsewhere in this process."""
@@ -286,16 +354,19 @@ class Store(AbstractContextManager["Store"]):
 
     # -- what players ask -----------------------------------------------------------------------------
 
-    def submit(self, work: Callable[[Journal], T]) -> Future[T]:
-        """Have the thread of the store call a function with the journal, after what waits has been written."""
+    def submit(self, work: Callable[[Journal], T], create: bool = False) -> Future[T]:
+        """Have the thread of the store call a function with the journal, after what waits has been written.
+
+        Tables that are missing are made if it may ``create`` them.
+        """
         future: Future[T] = Future()
-        self._errands.append((work, future))
+        self._errands.append((work, create, future))
         self.hurry()
         return future
 
-    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE, create: bool = False) -> T:
         """The same, and wait for what comes of it."""
-        future = self.submit(work)
+        future = self.submit(work, create)
         try:
             return future.result(patience)
         except TimeoutError:
@@ -319,25 +390,23 @@ class Store(AbstractContextManager["Store"]):
 
     def wait(self, ticket: Ticket) -> None:
         """Return when what a thread waits for is on disk; at the deadline, or when the store fails, an error."""
+        if not ticket.left:
+            return
         self._waiting += 1
         self.hurry()
-        answered = ticket.event.wait(self.deadline)
-        self._waiting -= 1
-        if ticket.error is None and answered:
-            return
-        if not answered:
-            self.unblock()
-        why = ticket.error or self._silence(self.deadline)
-        raise UnavailableError(why, kept=ticket.kept) from ticket.error
+        try:
+            ticket.result(self.deadline)
+        except TimeoutError:
+            raise self.silent(self.deadline, kept=True) from None
+        finally:
+            self._waiting -= 1
 
-    def silent(self, seconds: float) -> UnavailableError:
+    def silent(self, seconds: float, kept: bool = False) -> UnavailableError:
         """The store has not answered for so long; a connection that hangs is broken."""
         self.unblock()
-        return UnavailableError(self._silence(seconds))
-
-    def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"
-        return f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        sentence = f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        return UnavailableError(sentence, kept)
 
     def unblock(self) -> None:
         """Break the connection to a store that has not answered for long."""
@@ -413,6 +482,7 @@ class Store(AbstractContextManager["Store"]):
         again: list[SharedPlayer] = []  # must wait, be it for the next append
         batch: dict[int, list[Row]] = {}
         writing: dict[int, SharedPlayer] = {}
+        changes: list[Change] = []  # of arms, in the same transaction
         players = [self._dirty.popleft() for _ in range(len(self._dirty))]
         try:
             while players:
@@ -424,7 +494,10 @@ class Store(AbstractContextManager["Store"]):
                     again.append(player)
                 elif rows := player.rows():
                     batch[player.id], writing[player.id] = rows, player
+                    changes += player.changes
                 players.pop()
+            if changes:
+                batch[CHANGES] = [self._journal.row_of(one) for one in changes]
             if batch:
                 began = time.monotonic()
                 heads = self._journal.append(batch)
@@ -455,10 +528,11 @@ class Store(AbstractContextManager["Store"]):
 
     def _run_errands(self) -> None:
         for _ in range(len(self._errands)):
-            work, future = self._errands.popleft()
+            work, create, future = self._errands.popleft()
             if not future.set_running_or_notify_cancel():
                 continue  # nobody waits for it any more
             try:
+                self._journal.connect(create)
                 future.set_result(work(self._journal))
             except BaseException as error:
                 future.set_exception(error)
@@ -490,10 +564,12 @@ class Store(AbstractContextManager["Store"]):
         for _ in range(len(self._recent)):
             self._recent.popleft().is_fresh = False
         self._left = len(self._round)
-        if self._left:
+        if self._left or self.known_aliases.seq:
             self._journal.connect(create=False)
             self._look_at_all, self._news = self._news or self._journal.has_changed(), False
             self._ask_the_time()
+            if self._look_at_all:
+                self._look_at([])
 
     def _next_players(self) -> list[SharedPlayer]:
         """Some of those that are still to be looked at in this second."""
@@ -507,7 +583,14 @@ class Store(AbstractContextManager["Store"]):
         return players
 
     def _look_at(self, players: list[SharedPlayer]) -> None:
-        heads = self._journal.heads(list({player.id for player in players}))
+        heads = self._journal.heads([CHANGES, *{player.id for player in players}])
+        changes = heads.get(CHANGES, (0, 0))[0]
+        if changes < self._changes:  # it is a copy of former days
+            self.known_aliases = Aliases()
+        if changes != self._changes:
+            with contextlib.suppress(UserError):  # who needs one is told
+                self.follow_aliases(self._journal)
+            self._changes = changes
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():
                 self._caught_up(player, look=True)
@@ -598,9 +681,14 @@ class Wanted(NamedTuple):
     """What a player is to be, and what is done where its arms are others by now."""
 
     replica: PlayerState
-    terms: PlayerSettings
     on_new_arms: str
     on_missing_arms: str
+
+
+def player_made(name: str, wanted: Wanted) -> Change:
+    """The change that makes a player."""
+    after = {"policy": str(wanted.replica.policy), "arms": wanted.replica.n_arms}
+    return change("player made", name, after=after)
 
 
 def wanted_player(
@@ -610,27 +698,26 @@ def wanted_player(
     arms: Any = None,
     graph: Any = None,
     horizon: Any = None,
-    rewards: Any = (0.0, 1.0),
-    expire: Any = None,
-    window: Any = None,
-    conversions: Any = "first",
-    corrections: Any = None,
-    unrewarded: Any = 0.0,
-    propensities: Any = None,
-    compiled: Any = None,
     max_pending: Any = MOST_PENDING,
     on_new_arms: Any = "refuse",
     on_missing_arms: Any = "refuse",
+    **agreement: Any,
 ) -> Wanted | None:
-    """What a player is to be, checked; None if it is taken as it is."""
+    """What a player is to be, checked, its ``agreement`` by `terms`; None if it is taken as it is."""
     on_new = one_of("on_new_arms", on_new_arms, ("refuse", "add"))
     on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
     if policy is None and n_arms is None and arms is None:
         return None
-    replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
-    agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-    replica.begin(agreed)
-    return Wanted(replica, agreed, on_new, on_missing)
+    replica = new_state(terms(**agreement), policy, n_arms, arms, graph, horizon, False, max_pending)
+    return Wanted(replica, on_new, on_missing)
+
+
+def conform(player: SharedPlayer, wanted: Wanted, where: str) -> None:
+    """Refuse a player, which ``where`` names, that is not as wanted; bring its arms to those that are declared."""
+    difference = player.definition.first_difference(wanted.replica)
+    if difference is not None:
+        raise UserError(f"{where} is another one: {difference}")
+    declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

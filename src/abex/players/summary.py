@@ -1,4 +1,4 @@
-"""What a player knows of its arms, as a table for terminal and notebook."""
+"""What a player knows of its arms: as a table for terminal and notebook, and who won among them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abex.inference.standing import mean_intervals
+from abex.inference.betting import MOST_COMPARED
+from abex.inference.standing import arms_of, checked_control, is_coin, mean_interval
+from abex.inference.winner import BETS, SUMS, Winner, checked_risk, verdict
 from abex.players.arms import Label
-from abex.players.player_settings import PlayerSettings
-from abex.players.state import PlayerState
+from abex.players.state import CONVERSIONS, PlayerState
 from abex.support.errors import UserError
 from abex.support.extras import needed
 from abex.support.tables import html_table, text_table
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.95
+TOLD = "that whether and when a reward is told does not depend on what it is"
 MOST_SHOWN = 30  # rows of a printed table
 COUNTS, IN_WINDOWS = ("pulls", "observations"), ("pulls", "mature", "pending", "conversions")
 HEADINGS = ("mean", "interval", "probability", "recent share")
@@ -50,13 +52,13 @@ class Summary(tuple[ArmSummary, ...]):
     wait; of delays longer than the oldest decision nothing can be known, so both begin to hold after a few mean delays.
     """
 
-    caption: str
+    caption: str  # what stands above them
     unknown: str | None
 
-    def __new__(cls, rows: Any, caption: str, unknown: str | None = None) -> Summary:
-        """Rows, what stands above them, and why the probabilities are not known."""
+    def __new__(cls, rows: Any, unknown: str | None = None) -> Summary:
+        """Rows, and why the probabilities are not known."""
         self = super().__new__(cls, rows)
-        self.caption, self.unknown = caption, unknown
+        self.caption, self.unknown = "", unknown
         return self
 
     def frame(self) -> pd.DataFrame:
@@ -96,11 +98,9 @@ class Summary(tuple[ArmSummary, ...]):
         return html_table(self.headings, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
 
 
-def summarise(
-    replica: PlayerState, terms: PlayerSettings, caption: str, limit: int | None = None, chances: Any = None
-) -> Summary:
+def summarise(replica: PlayerState, limit: int | None = None, chances: Any = None) -> Summary:
     """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
-    tallies, unknown = replica.tallies, None
+    tallies, terms, unknown = replica.tallies, replica.settings, None
     if chances is None:
         try:
             chances = replica.probabilities(replica.steps + 1)
@@ -117,7 +117,7 @@ def summarise(
     weighed = None if replica.windows is None else replica.windows.weighed(places)
     if weighed is None:
         means = np.divide(sums, counts, out=np.full(counts.size, math.nan), where=counts > 0.0)
-        lows, highs = mean_intervals(known, places, 1.0 - LEVEL)
+        lows, highs = mean_interval(is_coin(known), 1.0 - LEVEL, counts, sums, known.squares[places])
     else:
         means = weighed.means()
         lows, highs = weighed.intervals(1.0 - LEVEL)
@@ -127,7 +127,11 @@ def summarise(
     ):
         windows: tuple[int, ...] = ()
         if weighed is not None:
-            windows = int(weighed.mature[row]), int(weighed.pending[row]), int(tallies.conversions[place])
+            windows = (
+                int(weighed.mature[row]),
+                int(weighed.pending[row]),
+                int(tallies.table[CONVERSIONS, place]),
+            )
         rows.append(
             ArmSummary(
                 replica.arms.label(number),
@@ -141,7 +145,38 @@ def summarise(
                 *windows,
             )
         )
-    return Summary(rows, caption, unknown)
+    return Summary(rows, unknown)
+
+
+def winner_of(state: PlayerState, risk: float, at_least: float | None, control: Any) -> Winner:
+    """What may be said of the arms now: by bets where most decisions were bet on, else by sums; with a table of them."""
+    labels, settings = state.arms.all_labels(), state.settings
+    if len(labels) > MOST_COMPARED:
+        raise UserError(f"who won is told of up to {MOST_COMPARED:,} arms, and there are {len(labels):,}")
+    risk = checked_risk(risk)
+    control = None if control is None else checked_control(control, labels)
+    bets, known = state.bets, state.bets.comparison()
+    found = verdict(
+        known,
+        labels,
+        risk=risk,
+        at_least=at_least,
+        method=BETS if 2 * bets.bet >= bets.counted else SUMS,
+        low=settings.low,
+        scale=settings.high - settings.low,
+        given=TOLD if bets.late else "",
+    )
+    coin = is_coin(known)
+    arms = arms_of(
+        known,
+        labels,
+        coin=coin,
+        low=settings.low,
+        scale=settings.high - settings.low,
+        control=control,
+        risk=risk,
+    )
+    return found._replace(control=control, arms=tuple(arms), coin=coin)
 
 
 def _number(value: float) -> str:

@@ -21,12 +21,13 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from abex.players.changes import AliasError, UnknownAliasError, working_for
 from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.requests import TooManyPendingError
 from abex.service.directory import HTTPError, JSONAnswer, ServiceState, capital, encode
 from abex.service.keys import KeyFile
-from abex.service.routes import PAGE, PLAYER, ROUTES, Route
+from abex.service.routes import ALIAS, PAGE, PLAYER, ROUTES, Route
 from abex.service.settings import Settings
 from abex.support.errors import UserError, brief, shown
 
@@ -35,7 +36,9 @@ logger = logging.getLogger("abex.serve")
 STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnavailableError, 503),
     (UnknownDecisionError, 404),
+    (UnknownAliasError, 404),
     (ArchivedError, 409),
+    (AliasError, 409),
     (TooManyPendingError, 429),
 )
 #: what is told of a store that is away; the log says why, with its address
@@ -43,7 +46,7 @@ AWAY = "the store cannot be reached just now: send the request again, nothing co
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 RETRY_AFTER = {429: "1", 503: "1"}
 IS_JSON = b"content-type", b"application/json"
-PLAYERS = PLAYER.partition("{")[0]
+PLAYERS, ALIASES = PLAYER.partition("{")[0], ALIAS.partition("{")[0]
 
 
 def create_app(settings: Settings) -> Service:
@@ -121,6 +124,9 @@ def pattern_of(path: str) -> tuple[str, dict[str, str]]:
         if rest.startswith("arms/"):
             return f"{PLAYER}/arms/{{arm}}", {"name": unquote(name), "arm": unquote(rest[5:])}
         return PLAYER + slash + rest, {"name": unquote(name)}
+    if path.startswith(ALIASES):
+        name, slash, rest = path[len(ALIASES) :].partition("/")
+        return ALIAS + slash + rest, {"name": unquote(name)}
     if path.startswith("/page/"):
         return "/page/{file}", {"file": path[6:]}
     return path, {}
@@ -141,7 +147,9 @@ class Endpoint:
         answer: Any
         try:
             headers = dict(scope["headers"])
-            self._authorize(headers)
+            who = self._authorize(headers)
+            if route.role == "admin":
+                working_for.set(who or address_of(scope))
             decode = self._decode
             body = None if decode is None else decoded(decode, await self._content(headers, receive))
             answer = await route.handler(self._state, Request(scope), body)
@@ -159,13 +167,14 @@ class Endpoint:
         await send({"type": "http.response.start", "status": route.status, "headers": [IS_JSON, length]})
         await send({"type": "http.response.body", "body": content})
 
-    def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse who may not ask."""
+    def _authorize(self, headers: Mapping[bytes, bytes]) -> str:
+        """Refuse who may not ask; whose key it is."""
         keys, role = self._state.settings.keys, self._route.role
         if keys is None:
             self._check_page(headers)
         elif role is not None:
-            self._check_key(keys, headers.get(b"authorization", b"").decode("latin-1"), role)
+            return self._check_key(keys, headers.get(b"authorization", b"").decode("latin-1"), role)
+        return ""
 
     def _check_page(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse what a web page elsewhere can have a browser send; a key no browser sends by itself."""
@@ -176,7 +185,7 @@ class Endpoint:
         if self._changes and is_foreign(headers, settings.behind_proxy):
             raise HTTPError(403, "a web page of another site may change nothing here")
 
-    def _check_key(self, keys: KeyFile, header: str, role: str) -> None:
+    def _check_key(self, keys: KeyFile, header: str, role: str) -> str:
         scheme, _, key = header.partition(" ")
         known = scheme.lower() == "bearer" and key.strip() != ""
         allowed = keys.allows(key.strip(), role) if known else None
@@ -185,6 +194,7 @@ class Endpoint:
             raise HTTPError(401, "this API key is not known" if known else needed, www_authenticate="Bearer")
         if not allowed:
             raise HTTPError(403, f"this API key may not do that: it needs the role {role}")
+        return allowed
 
     async def _content(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """The content of a request, if it is JSON and not too long."""
@@ -234,6 +244,11 @@ class Endpoint:
         if error is not None:
             fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
         logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def address_of(scope: Scope) -> str:
+    """Who asks, where there are no keys."""
+    return f"client {scope['client'][0]}" if scope.get("client") else "a client"
 
 
 @lru_cache(maxsize=1024)

@@ -145,6 +145,21 @@ class RenameBody(Body, frozen=True, kw_only=True):
     name: ArmName
 
 
+class AliasBody(Body, frozen=True, kw_only=True):
+    """Where an alias sends units."""
+
+    split: Annotated[
+        dict[Word, Annotated[int, Meta(ge=0, le=100)]],
+        Meta(min_length=1, max_length=100, description="whole per cent by player, which sum to 100"),
+    ]
+
+
+class RollbackBody(Body, frozen=True, kw_only=True):
+    """A rollback."""
+
+    key: Annotated[Word | None, about("of this request: sent again, it counts once")] = None
+
+
 class LearnBody(Body, frozen=True, kw_only=True):
     """Another player, whose log is to be learned from."""
 

@@ -124,7 +124,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self.due = math.inf  # when all of the request must be there, as long as one is coming
         self.deadline = math.inf  # the same, while somebody waits for it
-        self._unread, self._unread_since = 0, 0.0
+        self._unread, self._unread_since = 0, self._loop.time()
         self.eof_received = http.eof_received
         self.pause_writing, self.resume_writing = http.pause_writing, http.resume_writing
 

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.responses import Response
 
+from abex.players.changes import change
 from abex.players.journal import Journal, PlayerRow
 from abex.players.player_file import definition_text
 from abex.players.requests import RequestQueue
 from abex.players.shared_player import SharedPlayer
-from abex.players.store import Store, Wanted
+from abex.players.store import Store, Wanted, player_made
 from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 from abex.service.timeline import Timeline
@@ -57,12 +58,7 @@ class ServiceState:
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
-
-        def connected(journal: Journal) -> T:
-            journal.connect(create=True)
-            return work(journal)
-
-        return self.store.do(connected, self.store.deadline)
+        return self.store.do(work, self.store.deadline, create=True)
 
     def count(self) -> int:
         """How many players the store has; an error if it cannot be reached."""
@@ -76,6 +72,9 @@ class ServiceState:
         """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
+            if is_name(name):
+                self._do(self.store.follow_aliases)
+            self.store.known_aliases.refuse(name)
             raise HTTPError(404, f"there is no player {shown(name)}")
         return found
 
@@ -86,7 +85,7 @@ class ServiceState:
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters, not dots alone, "
                 f"got {shown(name)}"
             )
-        text = definition_text(wanted.replica, wanted.terms)
+        text, change = definition_text(wanted.replica), player_made(name, wanted)
 
         def made(journal: Journal) -> bool:
             if journal.player(name) is not None:
@@ -95,24 +94,30 @@ class ServiceState:
                 raise HTTPError(
                     429, f"there are {self.settings.max_players:,} players, and no more may be made"
                 )
-            return journal.add_player(name, text)
+            return journal.add_player(change, text)
 
         return self._do(made)
 
     def archive(self, name: str, seq: int) -> bool:
         """Let a player rest; False if it has had events after that number."""
-        record = self.record(name)
-        return record.archived > 0 or self._do(lambda journal: journal.archive(record.id, seq))
+        record, archived = self.record(name), change("player archived", name)
+        return record.archived > 0 or self._do(lambda journal: journal.archive(archived, record.id, seq))
 
     def restore(self, name: str) -> None:
         """Bring a player back."""
-        record = self.record(name)
-        self._do(lambda journal: journal.restore(record.id))
+        record, restored = self.record(name), change("player restored", name)
+        self._do(lambda journal: journal.restore(restored, record.id))
 
     def delete(self, name: str, seq: int) -> bool:
         """Delete a player with its journal; False if it has had events after that number."""
         record = self.record(name)
-        return record.head == seq and self._do(lambda journal: journal.delete(record.id, seq))
+        deleted = change("player deleted", name, before={"events": record.head})
+        return record.head == seq and self._do(lambda journal: journal.delete(deleted, record.id, seq))
+
+    def connected(self) -> Store:
+        """The store, whose tables are there."""
+        self._do(lambda journal: None)
+        return self.store
 
     # -- queues ---------------------------------------------------------------------------------------
 

@@ -1,26 +1,29 @@
-"""What the service does: make players, decide, reward, observe, change arms, look."""
+"""What the service does: make players and aliases, decide, reward, observe, change arms, look."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.arms import declare
-from abex.players.journal import UnavailableError
+from abex.players.changes import Alias, AliasError
+from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RequestQueue, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
-from abex.players.store import Wanted, wanted_player
+from abex.players.store import Store, Wanted, conform, wanted_player
 from abex.players.summary import summarise
 from abex.policies.naming import as_policy
 from abex.service.bodies import (
+    AliasBody,
     ArmBody,
     DecideBody,
     DecideManyBody,
@@ -29,8 +32,9 @@ from abex.service.bodies import (
     RenameBody,
     RewardBody,
     RewardManyBody,
+    RollbackBody,
 )
-from abex.service.directory import HTTPError, JSONAnswer, ServiceState
+from abex.service.directory import HTTPError, JSONAnswer, ServiceState, is_name
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -43,6 +47,36 @@ async def queue_of(state: ServiceState, name: str) -> RequestQueue:
     """The queue of a player, opened now if it is the first time, or if the player was deleted meanwhile."""
     queue = state.queues.get(name)
     return await state.open(name) if queue is None or queue.player.is_gone else queue
+
+
+async def queue_for(state: ServiceState, name: str, unit: str | None) -> RequestQueue:
+    """The queue of the player of a name; of an alias, that to which the unit falls."""
+    alias = await alias_of(state, name)
+    return await queue_of(state, name if alias is None else alias.player_of(name, unit))
+
+
+async def alias_of(state: ServiceState, name: str) -> Alias | None:
+    """The alias of a name; None of a player's."""
+    if name not in state.store.known_aliases.present and name not in state.queues:
+        with suppress(AliasError):  # it is known by now
+            await queue_of(state, name)
+    return state.store.known_aliases.present.get(name)
+
+
+async def maker_of(state: ServiceState, name: str, decision: str) -> RequestQueue:
+    """The queue of the player that made a decision, of those that an alias names or has named."""
+    for is_news in (False, True):
+        for player in state.store.known_aliases.players.get(name, ()):
+            with suppress(HTTPError, ArchivedError):  # it was deleted or archived since
+                queue = await queue_of(state, player)
+                if is_news:  # another worker may have made it
+                    await queue.refresh()
+                if queue.player.has_made(decision):
+                    return queue
+    about = (
+        f"decision {shown(decision)} was made by no player that the alias {shown(name)} names or has named"
+    )
+    raise UnknownDecisionError(f"{about}, and that is neither archived nor deleted", decision)
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
@@ -67,12 +101,14 @@ def limit_of(
 
 
 async def list_players(state: ServiceState, request: Request, body: None) -> JSON:
-    """The players of the store by name, and apart those that are archived."""
+    """The players of the store by name, and apart those that are archived, and the aliases."""
     limit = limit_of(request, default=MOST_LISTED)
     found = await asyncio.to_thread(state.listed, limit)
     many = len(found) if len(found) < limit else await asyncio.to_thread(state.count)
     archived = await asyncio.to_thread(state.listed, limit, archived=True)
-    return {"n_players": many, "shown": len(found), "players": found, "archived": archived}
+    aliases = await asyncio.to_thread(state.store.aliases)
+    listed = {"players": found, "archived": archived, "aliases": aliases}
+    return {"n_players": many, "shown": len(found)} | listed
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
@@ -81,18 +117,14 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     created = await asyncio.to_thread(state.create, body.name, wanted)
     player = (await queue_of(state, body.name)).player
     if not created:
-        difference = player.definition.first_difference(wanted.replica, wanted.terms)
-        if difference is not None:
-            raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
-        await asyncio.to_thread(_declare, player, wanted)
+        await asyncio.to_thread(_conform, player, wanted)
     found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
 
-def _declare(player: SharedPlayer, wanted: Wanted) -> None:
+def _conform(player: SharedPlayer, wanted: Wanted) -> None:
     try:
-        where = f"the player {player.name!r}"
-        declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+        conform(player, wanted, f"the player {player.name!r}")
     except UnavailableError:
         raise
     except UserError as error:
@@ -107,23 +139,18 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
     for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
         if is_needed and getattr(body, word) is None:
             raise UserError(f'{policy} plays only where it knows the {word}: send "{word}", too')
+    given = asdict(body)
+    for name in ("name", "policy", "arms", "edges"):
+        del given[name]
+    if body.window is not None:
+        given["expire"] = None
     wanted = wanted_player(
         policy,
         n_arms,
         arms=labels,
         graph=None if body.edges is None else Graph.from_edges([tuple(pair) for pair in body.edges], n_arms),
-        horizon=body.horizon,
-        rewards=body.rewards,
-        expire=body.expire if body.window is None else None,
-        window=body.window,
-        conversions=body.conversions,
-        corrections=body.corrections,
-        unrewarded=body.unrewarded,
-        propensities=None if body.propensities else False,
-        compiled=False,
         max_pending=max(state.settings.max_open, 10**6),
-        on_new_arms=body.on_new_arms,
-        on_missing_arms=body.on_missing_arms,
+        **given | {"propensities": None if body.propensities else False},
     )
     assert wanted is not None
     return wanted
@@ -174,15 +201,17 @@ async def _ended(state: ServiceState, request: Request, end: Callable[[str, int]
 # -- deciding and learning --------------------------------------------------------------------------------
 
 
-def _shown(decision: Decision) -> JSON:
-    return {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
+def _shown(decision: Decision, name: str, player: str) -> JSON:
+    found = {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
+    return found if player == name else found | {"player": player}
 
 
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
     """What to try next; on disk when it is answered."""
-    queue = await queue_of(state, request.path_params["name"])
+    name = request.path_params["name"]
+    queue = await queue_for(state, name, body.unit or body.key)
     (decision,) = await queue.submit(DecideRequest((body.unit,), body.key))
-    return _shown(decision)
+    return _shown(decision, name, queue.player.name)
 
 
 async def decide_many(state: ServiceState, request: Request, body: DecideManyBody) -> JSON:
@@ -192,9 +221,17 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     many = body.count if body.count is not None else len(body.units or ())
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
-    queue = await queue_of(state, request.path_params["name"])
-    decisions = await queue.submit(DecideRequest(units, body.key, distinct=body.units is None))
-    return {"decisions": [_shown(one) for one in decisions]}
+    name, key = request.path_params["name"], body.key
+    asked = [DecideRequest(units, key, distinct=body.units is None)]
+    if body.units is not None and await alias_of(state, name) is not None:
+        asked = [
+            DecideRequest((unit,), None if key is None else f"{key}#{number}")
+            for number, unit in enumerate(units)
+        ]
+    queues = [await queue_for(state, name, one.units[0] or one.key) for one in asked]
+    made = await asyncio.gather(*(queue.submit(one) for queue, one in zip(queues, asked, strict=True)))
+    answered = zip(queues, made, strict=True)
+    return {"decisions": [_shown(one, name, queue.player.name) for queue, some in answered for one in some]}
 
 
 async def reward(state: ServiceState, request: Request, body: RewardBody) -> JSON:
@@ -212,9 +249,12 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
     return {"learned": await _learned(state, request, body.rewards)}
 
 
-async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
-    queue = await queue_of(state, request.path_params["name"])
-    work = RewardRequest([(one.decision, one.reward, one.also, one.key, one.corrects) for one in rewards])
+async def _learned(state: ServiceState, request: Request, bodies: list[RewardBody]) -> list[bool]:
+    name = request.path_params["name"]
+    rewards = [(one.decision, one.reward, one.also, one.key, one.corrects) for one in bodies]
+    if await alias_of(state, name) is not None:
+        return await _learned_by_makers(state, name, rewards)
+    queue, work = await queue_of(state, name), RewardRequest(rewards)
     try:
         found: list[bool] = await queue.submit(work)
     except UnknownDecisionError as error:
@@ -225,10 +265,58 @@ async def _learned(state: ServiceState, request: Request, rewards: list[RewardBo
     return found
 
 
+async def _learned_by_makers(state: ServiceState, name: str, rewards: list[tuple[Any, ...]]) -> list[bool]:
+    """Rewards in the name of an alias, by the players that made the decisions."""
+    asked = [(await maker_of(state, name, one[0]), RewardRequest([one])) for one in rewards]
+    for queue, one in asked:  # before any of them is learned
+        one.check(queue.player)
+    told = await asyncio.gather(*(queue.submit(one) for queue, one in asked))
+    return [learned for (learned,) in told]
+
+
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
-    """What an arm paid that was tried without a decision of the player."""
+    """What an arm paid that was tried without a decision of the player, which is no alias."""
     queue = await queue_of(state, request.path_params["name"])
     return {"learned": await queue.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
+
+
+# -- aliases ----------------------------------------------------------------------------------------------
+
+
+async def set_alias(state: ServiceState, request: Request, body: AliasBody) -> JSON:
+    """Let a name stand for players, each for so many per cent of the units; a changed split moves only the units it must."""
+    name = request.path_params["name"]
+    if not is_name(name):
+        raise UserError(f"{shown(name)} is no name for an alias")
+    return await _changed(state, name, lambda store: store.alias(name, body.split))
+
+
+async def roll_back(state: ServiceState, request: Request, body: RollbackBody) -> JSON:
+    """Bring back what an alias was before its last change; once more, what it was before that."""
+    name = request.path_params["name"]
+    return await _changed(state, name, lambda store: store.rollback(name, body.key))
+
+
+async def remove_alias(state: ServiceState, request: Request, body: None) -> JSON:
+    """Let a name stand for nothing any more."""
+    name = request.path_params["name"]
+    return await _changed(state, name, lambda store: store.remove_alias(name))
+
+
+async def _changed(state: ServiceState, name: str, work: Callable[[Store], None]) -> JSON:
+    def changed() -> JSON:
+        store = state.connected()
+        work(store)
+        return {"name": name, "split": store.aliases().get(name)}
+
+    return await asyncio.to_thread(changed)
+
+
+async def changes(state: ServiceState, request: Request, body: None) -> JSON:
+    """Who changed what, the latest first; `before` a number to go on."""
+    limit, before = limit_of(request), request.query_params.get("before")
+    end = None if before is None else limit_of(request, "before", 10**11)
+    return {"changes": await asyncio.to_thread(lambda: state.connected().changes(limit, end))}
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -292,8 +380,7 @@ async def probabilities(state: ServiceState, request: Request, body: None) -> JS
 def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
-        terms = player.settings
-        arms = summarise(now, terms, "", limit)
+        arms = summarise(now, limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
@@ -304,10 +391,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "expired": now.tallies.expired,
             "late": now.tallies.late,
             "corrected": now.tallies.corrected,
-            "rewards": [terms.low, terms.high],
-            "expire": None if terms.weighs else terms.expire_seconds,
-            "window": terms.expire_seconds if terms.weighs else None,
-            "conversions": terms.conversions,
+            **now.settings.as_given,
             "n_arms": now.n_arms,
             "shown": len(arms),
             "probabilities_unknown": arms.unknown,

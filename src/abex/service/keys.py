@@ -30,7 +30,7 @@ LOOK_SECONDS = 1.0  # between two looks at a file of keys
 logger = logging.getLogger("abex.serve")
 
 
-Hashes = tuple[tuple[str, bytes], ...]  # of keys, each after its role
+Hashes = tuple[tuple[str, bytes, str], ...]  # of keys, each after its role and before its name
 
 
 class KeyFile:
@@ -42,15 +42,16 @@ class KeyFile:
         if not self._hashes:
             raise UserError(f"there are no keys in {shown(path)}: `abex serve --new-key ROLE` prints one")
 
-    def allows(self, key: str, role: str) -> bool | None:
-        """Whether a key has a role; None if the key is unknown. Every hash is looked at, whatever is found."""
+    def allows(self, key: str, role: str) -> str | None:
+        """Who has a key of a role; "" if it is of another role, None if it is unknown. Every hash is looked at."""
         now = time.monotonic()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look()
         digest = hash_of(key)
-        found = {held for held, known in self._hashes if hmac.compare_digest(digest, known)}
-        return bool(found & {role, "admin"}) if found else None
+        found = {held: name for held, known, name in self._hashes if hmac.compare_digest(digest, known)}
+        may = next((held for held in (role, "admin") if held in found), None)
+        return (f"{may} {found[may]}" if may else "") if found else None
 
     def _look(self) -> None:
         """Read the file if it is another one; where it cannot be read the former keys hold, and the log says so once."""
@@ -80,15 +81,16 @@ def hash_of(key: str) -> bytes:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def new_key(role: str) -> tuple[str, str]:
-    """A new key, and the line that stands for it in a file of keys."""
+def new_key(text: str) -> tuple[str, str]:
+    """A new key, and the line that stands for it in a file of keys: of a role, which a name may follow."""
+    role, _, name = text.partition(" ")
     one_of("role", role, ROLES)
     key = PREFIX + secrets.token_urlsafe(32)
-    return key, f"{role} sha256:{hash_of(key).hex()}"
+    return key, " ".join([role, f"sha256:{hash_of(key).hex()}", *name.split()])
 
 
 def read_keys(path: str) -> Hashes:
-    """The keys of a file: a line each, role and hash, then whatever you like; # begins a comment."""
+    """The keys of a file: a line each, role and hash, then its name, whatever you like; # begins a comment."""
     hashes = []
     for number, line in enumerate(read_text(path, "file of keys").splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -100,5 +102,5 @@ def read_keys(path: str) -> Hashes:
                 f"line {number} of the keys in {shown(path)} must be a role ({', '.join(ROLES)}) and sha256:HASH; "
                 "`abex serve --new-key ROLE` prints one"
             )
-        hashes.append((role, bytes.fromhex(digits)))
+        hashes.append((role, bytes.fromhex(digits), " ".join(words[2:]) or digits[:8].lower()))
     return tuple(hashes)

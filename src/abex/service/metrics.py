@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from abex.players.player_settings import PlayerSettings
+from abex.players.changes import Aliases
 from abex.players.shared_player import SharedPlayer
 from abex.players.state import PlayerState
 from abex.players.summary import summarise
@@ -55,14 +55,14 @@ class Metrics:
         )
         self.corrections = Counter("abex_instance_corrections", f"Corrections of {about}", by, registry=own)
 
-    def text(self, players: Iterable[SharedPlayer]) -> bytes:
+    def text(self, players: Iterable[SharedPlayer], aliases: Aliases) -> bytes:
         """All metrics in Prometheus' text format."""
         registry = self._registry
         if FOLDER in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         looked_at = CollectorRegistry()
-        looked_at.register(_Players(players))
+        looked_at.register(_Players(players, aliases))
         return generate_latest(registry) + generate_latest(looked_at)
 
 
@@ -84,28 +84,36 @@ FAMILIES: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, li
     "abex_arm_mean_low": (GaugeMetricFamily, "Lower end of the 95 % interval of its mean", ["player", "arm"]),
     "abex_arm_mean_high": (GaugeMetricFamily, "Upper end; both hold at every moment", ["player", "arm"]),
     "abex_arm_share": (GaugeMetricFamily, "Share of the last 1,000 decisions", ["player", "arm"]),
+    "abex_alias_share": (
+        GaugeMetricFamily,
+        "Share of the units that it sends to a player",
+        ["alias", "player"],
+    ),
 }
 
 
 class _Players(Collector):
-    """What the states of players tell."""
+    """What the states of players tell, and where aliases send units."""
 
-    def __init__(self, players: Iterable[SharedPlayer]) -> None:
-        self._players = players
+    def __init__(self, players: Iterable[SharedPlayer], aliases: Aliases) -> None:
+        self._players, self._aliases = players, aliases
 
     def collect(self) -> Iterable[Metric]:
         """For `prometheus_client` to write down."""
         families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
         for player in self._players:
             with player.reading() as now:
-                for name, arm, value in _samples(now, player.settings):
+                for name, arm, value in _samples(now):
                     families[name].add_metric([player.name, *arm], value)
+        for name, alias in list(self._aliases.present.items()):
+            for one, percent in alias.split.items():
+                families["abex_alias_share"].add_metric([name, one], percent / 100)
         return families.values()
 
 
-def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def _samples(now: PlayerState) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Metric, arm if it is of one, value; of the arms chosen most."""
-    first = next(iter(now.pending.values()), None)
+    settings, first = now.settings, next(iter(now.pending.values()), None)
     yield "abex_decisions", (), now.decisions
     yield "abex_rewards", (), now.tallies.rewarded
     yield "abex_expired", (), now.tallies.expired
@@ -115,7 +123,7 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
     unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
+    for one in summarise(now, MOST_ARMS_SHOWN, unknown):
         arm, place = (str(one.arm),), now.arms.place(now.arms.number(one.arm))
         total = (
             float(now.tallies.sums[place]) * (settings.high - settings.low) + one.observations * settings.low

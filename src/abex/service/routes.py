@@ -36,6 +36,7 @@ class Route(NamedTuple):
 
 
 PLAYER = "/v1/players/{name}"
+ALIAS = "/v1/aliases/{name}"
 WHOLE: dict[str, Any] = {"type": "integer", "minimum": 1}
 LIMIT = (("limit", WHOLE | {"maximum": handlers.MOST_LISTED}),)
 LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("last", WHOLE))
@@ -64,6 +65,10 @@ ROUTES = (
     Route("PATCH", f"{PLAYER}/arms/{{arm}}", "admin", handlers.rename_arm, bodies.RenameBody),
     Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
     Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
+    Route("PUT", ALIAS, "admin", handlers.set_alias, bodies.AliasBody),
+    Route("POST", f"{ALIAS}/rollback", "admin", handlers.roll_back, bodies.RollbackBody),
+    Route("DELETE", ALIAS, "admin", handlers.remove_alias),
+    Route("GET", "/v1/changes", "read", handlers.changes, query=(*LIMIT, ("before", WHOLE))),
     Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
     Route("GET", f"{PLAYER}/winner", "read", watching.winner, query=WINNER),
     Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),

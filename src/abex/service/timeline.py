@@ -206,7 +206,7 @@ class Timeline(LogReader):
             "seq": self.seq,
             "from_event": self.began + 1,
             "bucket_milliseconds": self.width,
-            "arms": [self._label(arm) if self.arms.has(arm) else self.names[arm] for arm in shown],
+            "arms": [self.arms.label(arm) if self.arms.has(arm) else self.names[arm] for arm in shown],
             "others": len(totals) - len(shown),
             "buckets": listed,
             "reward": paid,

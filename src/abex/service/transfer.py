@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from abex.players.changes import change
 from abex.players.requests import ObserveRequest
 from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
@@ -37,6 +38,8 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
             f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}",
         )
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
+    told = change("player learned", heir.player.name, after={"from": former.player.name})
+    await asyncio.to_thread(state.store.do, lambda journal: journal.note(told), state.store.deadline)
     await former.refresh()
     await heir.refresh()
     frame = await asyncio.to_thread(former.player.log, most)

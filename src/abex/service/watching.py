@@ -107,7 +107,7 @@ async def ready(state: ServiceState, request: Request, body: None) -> JSON:
 async def metrics(state: ServiceState, request: Request, body: None) -> Response:
     """Prometheus' text format; the players that somebody has asked this worker for."""
     players = [queue.player for queue in state.queues.values()]
-    text = await asyncio.to_thread(state.metrics.text, players)
+    text = await asyncio.to_thread(state.metrics.text, players, state.store.known_aliases)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

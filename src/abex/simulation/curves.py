@@ -150,7 +150,8 @@ class Curves:
         log : bool or str
             Logarithmic axes: ``"x"`` (or True) of steps, ``"y"`` of regret, ``"both"``, or none (False).
         legend : str
-            Names of the lines at their ``"ends"``, or in a legend ``"inside"`` or ``"outside"`` of the axes.
+            Names of the lines at their ``"ends"``, or in a legend ``"inside"``, ``"outside"`` or ``"below"`` the axes. Names that
+            would take more than half of the picture stand below.
         style : str
             ``"screen"``; ``"paper"`` is one column of a paper, 3.3 inches in type of 8 points, and ``"paper-wide"`` two: neither
             has a title, which is what captions are for.

@@ -18,7 +18,7 @@ from abex.support.files import write_atomically
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in print, and dash patterns beyond them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D1F")
-MARKS = ("o", "s", "D", "P", "^", "v", "<", ">", "X", "p")
+MARKS = ("o", "s", "D", "P", "^", "v", "X")  # as many as share no divisor with the colours or the dashes
 PLAIN_LINES = 5  # as many differ by their dashes alone; of more each has a mark as well
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 STYLE = {
@@ -32,6 +32,7 @@ STYLE = {
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
     "legend.frameon": False,
+    "legend.fontsize": 9,
     "svg.hashsalt": "abex",
     "pdf.fonttype": 42,
 }
@@ -45,7 +46,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "paper": {**PAPER, "figure.figsize": (3.3, 2.4)},
     "paper-wide": {**PAPER, "figure.figsize": (6.9, 2.8)},
 }
-LEGENDS = ("ends", "inside", "outside")
+LEGENDS = ("ends", "inside", "outside", "below")
+ROW = 1.5  # the height of a row of a legend, in letters
 LOGS = {True: "x", False: "", "x": "x", "y": "y", "both": "xy"}
 
 
@@ -126,10 +128,12 @@ def mark_of(position: int, lines: int) -> str:
 
     >>> len({(str(style_of(position)["linestyle"]), mark_of(position, 20)) for position in range(20)})
     20
+    >>> len({(style_of(position)["color"], mark_of(position, 20)) for position in range(20)})
+    20
     >>> mark_of(0, 5)
     ''
     """
-    return MARKS[position % 4] if lines > PLAIN_LINES else ""
+    return MARKS[position % len(MARKS)] if lines > PLAIN_LINES else ""
 
 
 def regret_curves(
@@ -147,7 +151,8 @@ def regret_curves(
 ) -> Any:
     """Lines ``(label, mean, low, high)`` over steps, bands where low and high are given, named as ``legend`` says.
 
-    Into the ``axes`` given, which are returned, or into a new figure, which is.
+    Into the ``axes`` given, which are returned, or into a new figure, which is: there names that would take more than half of
+    the picture stand below it, in columns.
     """
     one_of("legend", legend, LEGENDS)
     one_of("style", style, tuple(STYLES))
@@ -156,11 +161,16 @@ def regret_curves(
     with in_style(style):
         given = axes
         if given is None:
-            wide, tall = STYLES[style].get("figure.figsize", STYLE["figure.figsize"])
-            if legend != "inside":
+            wide, tall = figsize or STYLES[style].get("figure.figsize", STYLE["figure.figsize"])
+            names = [label for label, _, _, _ in lines]
+            legend = legend if _has_room(names, legend, style, wide, tall) else "below"
+            if figsize is None and legend == "below":
+                tall = height_with(names, wide, tall, style)
+            elif figsize is None and legend != "inside":
                 tall = max(tall, 0.24 * len(lines) + 1.2)  # room for the labels
-            _, axes = canvas(style, figsize=figsize or (wide, tall))
-        _draw_lines(axes, steps, lines, width=1.6 if style == "screen" else 1.0)
+            _, axes = canvas(style, figsize=(wide, tall))
+        for position, curve in enumerate(lines):
+            draw_line(axes, position, len(lines), steps, curve, width=1.6 if style == "screen" else 1.0)
         if "x" in LOGS[log]:
             axes.set_xscale("log")
         if "y" in LOGS[log]:
@@ -173,26 +183,90 @@ def regret_curves(
             label_ends(axes, steps, [(label, mean) for label, mean, _, _ in lines])
         elif legend == "inside":
             axes.legend()
-        else:
+        elif legend == "outside":
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        else:
+            legend_below(axes, [label for label, _, _, _ in lines], style)
         save(axes.figure, path)
         return axes.figure if given is None else given
 
 
-def _draw_lines(axes: Any, steps: Any, lines: Sequence[tuple[str, Any, Any, Any]], width: float) -> None:
-    """The lines with their bands."""
-    for position, (label, mean, low, high) in enumerate(lines):
-        look = style_of(position)
-        mark = mark_of(position, len(lines))
-        axes.plot(
-            steps, mean, label=label, linewidth=width, marker=mark, markersize=4, markevery=0.15, **look
+def _has_room(names: Sequence[str], legend: str, style: str, wide: float, tall: float) -> bool:
+    """Whether these names leave half of a figure to its lines, its sides in inches."""
+    if legend == "inside" and len(names) * ROW * _legend_size(style) > 36.0 * tall:
+        return False
+    return legend == "below" or max(_widths(names, style)) <= 36.0 * wide
+
+
+def height_with(names: Sequence[str], wide: float, tall: float, style: str = "screen") -> float:
+    """The height of a figure with a legend of these names below, in inches."""
+    rows = -(-len(names) // _columns(names, wide, style)) if names else 0
+    return tall + rows * ROW * _legend_size(style) / 72.0
+
+
+def _columns(names: Sequence[str], wide: float, style: str) -> int:
+    """How many columns of a legend fit into so many inches: each is as wide as its longest name, the first are the longest."""
+    widths = _widths(names, style)
+    for columns in range(len(names), 1, -1):
+        parts = np.array_split(widths, columns)
+        if sum(float(part.max()) for part in parts) <= 72.0 * wide - 2.0 * _legend_size(style):
+            return columns
+    return 1
+
+
+def _widths(names: Sequence[str], style: str) -> Any:
+    """Points that each name takes in a legend, the piece of its line and the gap to the next column with it."""
+    size = _legend_size(style)
+    with in_style(style):
+        from matplotlib.textpath import TextPath
+
+        texts = [float(TextPath((0.0, 0.0), name, size=size).get_extents().width) for name in names]
+    return np.array(texts) + 4.6 * size
+
+
+def _legend_size(style: str) -> float:
+    return float({**STYLE, **STYLES[style]}["legend.fontsize"])
+
+
+def legend_below(axes: Any, names: Sequence[str], style: str = "screen") -> None:
+    """A legend under the axes of the lines of these names, first column first, in as many columns as fit."""
+    lines = {line.get_label(): line for line in axes.lines}
+    with in_style(style):
+        axes.figure.legend(
+            [lines[name] for name in names],
+            names,
+            loc="outside lower center",
+            ncols=_columns(names, float(axes.figure.get_figwidth()), style),
+            handlelength=2.6,
+            columnspacing=1.2,
         )
-        if low is not None:
-            axes.fill_between(steps, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def draw_line(
+    axes: Any, position: int, lines: int, across: Any, curve: tuple[str, Any, Any, Any], width: float = 1.6
+) -> None:
+    """The line at ``position`` of so many, ``(label, mean, low, high)``, with its band where it has one."""
+    label, mean, low, high = curve
+    look = style_of(position)
+    mark = mark_of(position, lines)
+    axes.plot(
+        across,
+        mean,
+        label=label,
+        linewidth=width,
+        marker=mark,
+        markersize=2.4 + width,
+        markevery=0.15,
+        **look,
+    )
+    if low is not None:
+        axes.fill_between(across, low, high, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     """Name each line beside its right end, moved apart where they would overlap, with a leader and a piece of the line."""
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
     end = float(steps[-1])
     ends = sorted(
         (_height(axes, end, float(v[-1])), position, label) for position, (label, v) in enumerate(lines)
@@ -200,40 +274,36 @@ def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     size = min(9.0, axes.xaxis.label.get_size())
     room = 0.055 * (4.2 / float(axes.figure.get_figheight())) * (size / 9.0)
     heights = spread(np.array([height for height, _, _ in ends]), room)
-    beside = {"transform": axes.transAxes, "clip_on": False}
+    inches = axes.figure.dpi_scale_trans + ScaledTranslation(1.0, 0.0, axes.transAxes)
+    beside = {
+        "transform": blended_transform_factory(inches, axes.transAxes),
+        "clip_on": False,
+    }  # of the right side
     for (true, position, label), height in zip(ends, heights, strict=True):
         look = style_of(position)
         mark = mark_of(position, len(lines))
         if abs(height - true) > 0.001:
-            axes.plot([1.0, 1.03], [true, height], color=look["color"], linewidth=0.6, **beside)
+            axes.plot([0.0, 0.08], [true, height], color=look["color"], linewidth=0.6, **beside)
         axes.plot(
-            [1.03, 1.065, 1.1],
+            [0.08, 0.22, 0.36],
             [height] * 3,
             linewidth=axes.lines[0].get_linewidth(),
             marker=mark,
-            markersize=4,
+            markersize=axes.lines[0].get_markersize(),
             markevery=[1],
             **look,
             **beside,
         )
-        axes.annotate(
-            label,
-            xy=(1.0, height),
-            xytext=(1.11, float(height)),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            color=look["color"],
-            va="center",
-            fontsize=size,
-            annotation_clip=False,
-        )
+        axes.text(0.41, float(height), label, color=look["color"], va="center", fontsize=size, **beside)
 
 
 def spread(heights: Any, room: float) -> Any:
-    """Heights in rising order moved apart by at least ``room``, as little as possible, and below 1 where they fit.
+    """Heights in rising order moved apart by at least ``room``, as little as possible, and between 0 and 1 where they fit.
 
     >>> spread(np.array([0.1, 0.5, 0.5, 0.9]), 0.1).round(2).tolist()
     [0.1, 0.45, 0.55, 0.9]
+    >>> spread(np.array([0.01, 0.02, 0.03]), 0.1).round(2).tolist()
+    [0.0, 0.1, 0.2]
     """
     offsets = room * np.arange(len(heights))
     blocks: list[
@@ -244,8 +314,9 @@ def spread(heights: Any, room: float) -> Any:
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
             (a, n), (b, m) = blocks[-2], blocks.pop()
             blocks[-1] = [(n * a + m * b) / (n + m), n + m]
-    moved = np.array([value for value, count in blocks for _ in range(int(count))]) + offsets
-    return moved - max(0.0, moved[-1] - 1.0) if len(moved) else moved
+    moved = np.array([value for value, count in blocks for _ in range(int(count))])
+    top = 1.0 - room * (len(moved) - 1)
+    return np.clip(moved, min(0.0, top), top) + offsets
 
 
 def _height(axes: Any, x: float, y: float) -> float:
@@ -255,9 +326,19 @@ def _height(axes: Any, x: float, y: float) -> float:
 
 def entitle(axes: Any, title: str, subtitle: str = "") -> None:
     """A title at the left, and under it a line that says what was measured."""
-    axes.set_title(title, loc="left", pad=20 if subtitle else 6)
+    size = 0.77 * axes.title.get_size()
+    rows = len(subtitle.splitlines())
+    axes.set_title(title, loc="left", pad=6.0 + (0.4 + 1.2 * rows) * size * bool(rows))
     if subtitle:
-        axes.text(0.0, 1.02, subtitle, transform=axes.transAxes, fontsize=8.5, color="#555555")
+        axes.annotate(
+            subtitle,
+            (0.0, 1.0),
+            (0.0, 5.0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=size,
+            color="#555555",
+        )
 
 
 def kind_of(path: str | Path) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, brief, nearest, shown
 from abex.support.extras import needed
 from abex.support.reading import MAX_COLUMNS, check_size, opened, read_bytes, reader_errors, short_path
 
@@ -26,16 +26,7 @@ Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
 CELLS = 2**16  # of a table that are read at once
 DIFFERENT_WORDS = 10  # times their bytes: pyarrow takes as much, and more, to find those that come again
 MAX_KNOWN = 10_000  # different words of a column that are looked for when they come again
-SUFFIXES = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".parquet": "parquet",
-    ".svm": "libsvm",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".npz": "numpy",
-}
+SUFFIXES = {".csv": "text", ".tsv": "text", ".txt": "text", ".parquet": "parquet"}
 
 
 def is_file(source: Source) -> bool:
@@ -115,12 +106,9 @@ def read_columns(
         return _text(Path(source), header, words, row)
     if kind == "parquet":
         return _parquet(Path(source), row)
-    if kind == "frame":
-        frame: Any = source.to_pandas() if hasattr(source, "to_pandas") else source
-        if not hasattr(frame, "iloc"):
-            raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
-    else:
-        raise UserError(f"{where} has no names of columns: a table is needed, such as a CSV file")
+    frame: Any = source.to_pandas() if hasattr(source, "to_pandas") else source
+    if not hasattr(frame, "iloc"):
+        raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
     if 0 in frame.shape:
         raise UserError(f"{where} has no rows")
     columns: Columns = {}
@@ -130,12 +118,16 @@ def read_columns(
     return columns
 
 
-def position_of(target: str | int) -> int | None:
-    """The position that a number, or a text that is one, stands for."""
-    try:
-        return int(target)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def column_named(columns: Columns, wanted: Any, where: str) -> str:
+    """The column that is meant; a text is a name if there is one such, else it may be a position, as a number is."""
+    names = list(columns)
+    if isinstance(wanted, str) and wanted in columns:
+        return wanted
+    with suppress(ValueError, IndexError):
+        return names[int(str(wanted))]
+    raise UserError(
+        f"{where} has no column {shown(wanted)}{nearest(str(wanted), names)}; it has: {brief(', '.join(names))}"
+    )
 
 
 def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]:

@@ -18,14 +18,21 @@ from abex.support.errors import UserError
 from abex.support.intervals import mean_of
 
 STYLE = """
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 96em; padding: 0 1em; color: #222; background: #fff; }
-table { border-collapse: collapse; } th, td { padding: 2px 6px; text-align: right; } th { cursor: pointer; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; white-space: nowrap; }
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f141a; --line: #30363d; } }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 96em; padding: 0 1em; }
+body { color: var(--ink); background: var(--paper); }
+table { border-collapse: collapse; } th, td { padding: 2px 6px; text-align: right; vertical-align: top; } th { cursor: pointer; }
+tbody tr { border-top: 1px solid var(--line); } .words { text-align: left; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
 .map th { font-weight: normal; text-align: left; } .map td { font-size: 11px; min-width: 2.4em; }
+.map td[style] { color: #1b1f24; }
 .map tr:last-child th:not(:first-child) { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; }
 div { overflow-x: auto; }
+@media (min-width: 60em) { th:first-child, td:first-child { white-space: nowrap; } }
+@media (max-width: 60em) { th:first-child, td:first-child { max-width: 9em; overflow-wrap: anywhere; } }
 """
-#: sorts by a heading, and colours the map: white for the best, through yellow to red at 30 times its regret
+#: sorts by a heading, sets words to the left, colours the map: white for the best, through yellow to red at 30 times its regret
 SCRIPT = """
 const key = cell => { const n = parseFloat(cell.textContent.replaceAll(',', '')); return isNaN(n) ? cell.textContent : n; };
 const before = (x, y) => typeof x === typeof y ? (x < y ? -1 : x > y ? 1 : 0) : typeof x === 'number' ? -1 : 1;
@@ -34,6 +41,10 @@ document.querySelectorAll('table').forEach(t => heads(t).forEach((h, i) => h.add
   const up = h.dataset.up = h.dataset.up === '1' ? '-1' : '1';
   t.tBodies[0].append(...[...t.tBodies[0].rows].sort((a, b) => up * before(key(a.cells[i]), key(b.cells[i]))));
 })));
+document.querySelectorAll('table:not(.map)').forEach(t => heads(t).forEach((h, i) => {
+  const cells = [...t.tBodies[0].rows].map(row => row.cells[i]);
+  if (cells.every(cell => isNaN(parseFloat(cell.textContent)))) [h, ...cells].forEach(cell => cell.classList.add('words'));
+}));
 document.querySelectorAll('.map tbody td:not(:first-child)').forEach(cell => {
   const share = Math.min(Math.log(parseFloat(cell.textContent)) / Math.log(30), 1);
   if (!isNaN(share)) cell.style.background = `hsl(${50 - 50 * share} 90% ${97 - 40 * share}%)`;
@@ -93,7 +104,7 @@ def markdown_table(frame: Any) -> str:
 def html_of(name: str, results: Results, entries: Sequence[Entry], instances: Sequence[Instance]) -> str:
     """The page."""
     body = [
-        f"<h1>{escape(name)}</h1>",
+        f"<h1>Every policy on many problems: {escape(name)}</h1>",
         "<p>Score: mean regret over that of the best policy on the instance, both at least 0.1 % of uniform choice's and",
         " what a policy must lose there unless it loses more where one arm is another one; in",
         f" boosting, error over that of the best. Click a heading to sort. {played_text(results, instances)}</p>",

@@ -8,12 +8,9 @@ from a table of costs, not from a clock, so that the same cells are asked for on
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +20,12 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, st
 from abex.inference.winner import BETS, SUMS
 from abex.lab.arena.instances import GROUPS, IDENTIFICATION, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
-from abex.lab.sweeps.cells import load_code, new_cell
+from abex.lab.sweeps.cells import module_of, new_cell
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.policies.naming import known_policies, parse_policy
 from abex.policies.policy import Policy, plays_on
-from abex.support.errors import UserError, one_of, whole_number
+from abex.support.errors import one_of, whole_number
 
 NAME = f"arena-v{VERSION}"
 REPLICATIONS = 200
@@ -91,24 +88,20 @@ class Played:
     second_half: NDArray[np.float64]
 
 
-def library() -> list[Entry]:
-    """Every policy of the library that aims at reward, at its defaults and in its variants, the best known first."""
+def library(identifies: bool = False) -> list[Entry]:
+    """Who plays: every policy of the library that aims at reward, the best known first, at its defaults and in its variants.
+
+    In the group identification, where it ``identifies``: every policy that aims at knowing the best arm, and the usual ones.
+    """
     import abex  # noqa: F401 - registers every policy
 
-    found = [
-        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and not cls.identifies
+    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    wanted = [cls for cls in found if cls.identifies == identifies]
+    policies = [
+        policy for cls in wanted for policy in (cls(), *(cls(**one) for one in cls.variants.values()))
     ]
-    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
-    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
-
-
-def finders() -> list[Entry]:
-    """Who plays in the group identification: every policy that aims at knowing the best arm, and the usual ones."""
-    found = [
-        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and cls.identifies
-    ]
-    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
-    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, USUAL), *policies])]
+    first = map(parse_policy, USUAL if identifies else FIRST)
+    return [Entry(policy) for policy in dict.fromkeys([*first, *policies])]
 
 
 def method_of(policy: Policy[Any]) -> str:
@@ -116,33 +109,11 @@ def method_of(policy: Policy[Any]) -> str:
     return SUMS if policy.probabilities is None or str(policy) in BY_SUMS else BETS
 
 
-def own_entry(text: str) -> Entry:
-    """A policy from ``module:Policy`` or ``file.py:Policy(parameter=1)``; its source travels with the cells."""
-    module, _, policy = text.partition(":")
-    if not policy:
-        return Entry(parse_policy(text))
-    path = Path(module) if module.endswith(".py") else _file_of(module)
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {module!r}: {reason}") from error
-    code = {path.name: source}
-    load_code(code)
-    return Entry(parse_policy(policy), tuple(code.items()))
-
-
-def _file_of(module: str) -> Path:
-    sys.path.insert(0, "")
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError) as error:
-        raise UserError(f"there is no module {module!r} here: {error}") from error
-    finally:
-        sys.path.pop(0)
-    if spec is None or spec.origin is None:
-        raise UserError(f"there is no module {module!r} here: name one, or a file such as mine.py:MyPolicy")
-    return Path(spec.origin)
+def entry_of(text: str, code: dict[str, str] | None = None) -> Entry:
+    """A policy by its text; one of a person's own files, ``code`` by their names, brings them along with its cells."""
+    policy = parse_policy(text)
+    own = {module_of(name, source) for name, source in (code or {}).items()}
+    return Entry(policy, tuple((code or {}).items()) if type(policy).__module__ in own else ())
 
 
 def arms_of(problem: dict[str, Any]) -> int:
@@ -198,31 +169,21 @@ def playable(instances: Iterable[Instance]) -> tuple[list[Instance], list[str]]:
 
 def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIONS) -> list[Cell]:
     """The cells of a policy on an instance, blocks of replications; a fit of boosting is a cell of its own."""
-    count = replications_for(entry.policy, instance, most)
-    if instance.group == "boosting":
-        return [
-            new_cell(
-                "boosting", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
-                replication=replication, code=dict(entry.code),
-            )
-            for replication in range(count)
-        ]  # fmt: skip
+    checkpoints: Any
+    kind, checkpoints, more = "bandit", [instance.horizon // 2, instance.horizon], dict[str, Any]()
     if instance.group == IDENTIFICATION:
-        return [
-            new_cell(
-                "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
-                replication=first, replications=min(BLOCK, count - first), risk=RISK, test=method_of(entry.policy),
-                code=dict(entry.code),
-            )
-            for first in range(0, count, BLOCK)
-        ]  # fmt: skip
-    halves: Any = [instance.horizon // 2, instance.horizon]
+        checkpoints, more = 1, {"risk": RISK, "test": method_of(entry.policy)}
+    elif instance.group == "boosting":
+        kind, checkpoints = "boosting", 1
+    block = 1 if kind == "boosting" else BLOCK
+    count = replications_for(entry.policy, instance, most)
     return [
         new_cell(
-            "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=halves, seed=SEEDS[grid],
-            replication=first, replications=min(BLOCK, count - first), code=dict(entry.code),
+            kind, repr(entry.policy), instance.problem, instance.horizon, checkpoints=checkpoints, seed=SEEDS[grid],
+            replication=first, replications=None if kind == "boosting" else min(block, count - first),
+            code=dict(entry.code), **more,
         )
-        for first in range(0, count, BLOCK)
+        for first in range(0, count, block)
     ]  # fmt: skip
 
 

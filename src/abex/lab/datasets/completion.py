@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from abex.environments.binary_table import BinaryTable
 from abex.kernels import source_stamp
 from abex.lab.datasets import source_files
-from abex.lab.datasets.registry import keep_arrays, kept_arrays, load
+from abex.lab.datasets.registry import keep, load
 from abex.lab.datasets.socialmf import Factors, SocialMF, fit, refit
 from abex.lab.datasets.types import Edges, Ratings, trust_edges
 from abex.support.errors import UserError, one_of, whole_number
@@ -20,6 +21,7 @@ from abex.support.files import checksum_of
 from abex.support.private_cache import prune
 from abex.support.progress import Progress
 from abex.support.randomness import stream
+from abex.support.reading import arrays_of
 
 BLOCK = 256  # users completed at a time, a multiple of 8: the table is never there as floats
 PARTS = ("tuning", "test", "all")
@@ -100,10 +102,13 @@ def completed_table(ratings: Ratings, model: SocialMF, seed: int) -> BinaryTable
     folder = source_files.cache() / "completed" / source_stamp()
     path = folder / f"{digest[:32]}.npz"
     with suppress(Exception):  # there is none, or it is damaged
-        kept = kept_arrays(path) or {}
+        kept = arrays_of(path)
         return BinaryTable(kept["bits"], ratings.n_users, float(kept["level"]))
     table = binarise(ratings, refit(ratings, model, seed, fit(ratings, model, seed).epochs))
-    keep_arrays(path, {"bits": table.bits, "level": np.array(table.threshold)})
+    content = io.BytesIO()
+    np.savez(content, bits=table.bits, level=table.threshold)
+    with suppress(UserError):  # a cache that cannot be written costs time, nothing else
+        keep(path, content.getvalue())
     prune(folder.parent, keep=folder)  # those of versions that are no longer used
     return table
 

@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.lab.datasets.types import Ratings
-from abex.support.errors import UserError, brief, nearest, real_number, shown
+from abex.support.errors import UserError, brief, real_number, shown
 from abex.support.extras import needed
 from abex.support.reading import check_size
-from abex.support.table_files import Source, content_of, file_name, is_text, name_of, read_columns
+from abex.support.table_files import (
+    Source,
+    column_named,
+    content_of,
+    file_name,
+    is_text,
+    name_of,
+    read_columns,
+)
 
 RATING = ("user", "item", "rating")
 TRUST = ("truster", "trustee")
@@ -112,7 +120,14 @@ def _columns(source: Source, roles: tuple[str, ...], asked: Sequence[str | int] 
             )
         else:
             asked = range(len(roles))
-    picked = [table[name] for name in _asked(names, roles, asked, where)]
+    if isinstance(asked, str) or not isinstance(asked, Sequence) or len(asked) != len(roles):
+        raise UserError(
+            f"columns must be {len(roles)} names or positions, for {' and '.join(roles)}, got {shown(asked)}"
+        )
+    chosen = [column_named(table, one, where) for one in asked]
+    if len(set(chosen)) < len(chosen):
+        raise UserError(f"columns must be different, got {shown(asked)}")
+    picked = [table[name] for name in chosen]
     return [_ids(column, where) for column in picked[:2]] + picked[2:]
 
 
@@ -136,27 +151,6 @@ def _is_number(word: str) -> bool:
         float(word)
         return True
     return False
-
-
-def _asked(names: list[str], roles: tuple[str, ...], asked: Sequence[str | int], where: str) -> list[str]:
-    """The names of the columns that are asked for, by name or position."""
-    if isinstance(asked, str) or not isinstance(asked, Sequence) or len(asked) != len(roles):
-        raise UserError(
-            f"columns must be {len(roles)} names or positions, for {' and '.join(roles)}, got {shown(asked)}"
-        )
-    chosen = []
-    for one in asked:
-        if isinstance(one, str) and one in names:
-            chosen.append(one)
-        elif isinstance(one, int) and not isinstance(one, bool) and 0 <= one < len(names):
-            chosen.append(names[one])
-        else:
-            raise UserError(
-                f"{where} has no column {shown(one)}{nearest(str(one), names)}; it has {brief(', '.join(names))}, numbered from 0"
-            )
-    if len(set(chosen)) < len(chosen):
-        raise UserError(f"columns must be different, got {shown(asked)}")
-    return chosen
 
 
 def _ids(column: NDArray[Any], where: str) -> NDArray[Any]:

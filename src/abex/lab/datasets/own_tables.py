@@ -1,29 +1,24 @@
-"""A person's own classification data: a data frame, or a file of CSV, Parquet, LIBSVM or NumPy."""
+"""A person's own classification data: a data frame, or a file of CSV or Parquet."""
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.lab.datasets.types import Dataset, smallest
-from abex.support.errors import UserError, brief, nearest, real_number, shown
+from abex.support.errors import UserError, real_number, shown
 from abex.support.extras import needed
 from abex.support.randomness import stream
-from abex.support.reading import MAX_COLUMNS, arrays_of, check_size, reader_errors, short_path
+from abex.support.reading import check_size
 from abex.support.table_files import (
     Columns,
     Source,
-    content_of,
+    column_named,
     file_name,
-    is_file,
-    kind_of,
     line_of,
     name_of,
-    position_of,
     read_columns,
     words_of,
 )
@@ -31,7 +26,6 @@ from abex.support.table_files import (
 MAX_CLASSES = 1000
 MAX_CLASS = 2**53  # as a number: floats tell smaller ones apart
 MAX_LEVELS = 1000  # distinct words in one column that become columns of their own
-CLASS = "class"  # the column of labels of a matrix, whose features are f0, f1, ...
 
 
 def read(
@@ -49,8 +43,7 @@ def read(
     Parameters
     ----------
     source : path or data frame
-        A table of pandas, polars or Arrow, or a file ``.csv``, ``.tsv`` (both also ``.gz``), ``.parquet``,
-        ``.svm``/``.libsvm``/``.svmlight`` or ``.npz`` (arrays X and y).
+        A table of pandas, polars or Arrow, or a file ``.csv``, ``.tsv`` (both also ``.gz``) or ``.parquet``.
     target : str or int, optional
         The column with the classes, by name or, where no column is called so, by position; default the last.
     test : path or data frame, optional
@@ -72,110 +65,54 @@ def read(
     (('weight', 'colour=red', 'colour=yellow'), ('apple', 'lemon'), (12, 3), (4, 3))
     """
     where = name_of(source)
-    columns = columns_of(source)
-    label = target_name(columns, target, where)
-    levels = _levels(columns, label, where)
-    *rows, names = _encoded(columns, label, levels, where, missing)
+    columns = read_columns(source)
+    names = set(columns)
+    label = column_named(columns, -1 if target is None else target, where)
+    labels = classes_of(columns.pop(label), where)
+    words = {column for column, values in columns.items() if values.dtype.kind not in "biuf"}
+    rows = _numbers(columns, words, where, missing)
     if test is None:
-        held = held_rows(rows[1], test_share, seed, where)
-        train, tested = ([part[which] for part in rows] for which in (~held, held))
+        held = held_rows(labels, test_share, seed, where)
+        train, tested, y, y_tested = rows[~held], rows[held], labels[~held], labels[held]
     else:
-        others = columns_of(test, words=levels, features=len(columns) - 1)
-        if odd := sorted(set(others) ^ set(columns)):
+        others = read_columns(test, words=words)
+        if odd := sorted(names ^ set(others)):
             raise UserError(
                 f"{name_of(test)} and {where} must have the same columns, only one has {shown(odd[0])}"
             )
+        train, y, y_tested = rows, labels, classes_of(others.pop(label), name_of(test))
         others = {column: others[column] for column in columns}
-        train, (*tested, _) = rows, _encoded(others, label, levels, name_of(test), missing)
-    class_names, y_train, y_test = _positions(train[1], tested[1], where)
-    X = smallest(np.concatenate([train[0], tested[0]]))
-    n_train = len(train[0])
+        tested = _numbers(others, words, name_of(test), missing).reindex(columns=rows.columns, fill_value=0.0)
+    class_names, y_train, y_test = _positions(y, y_tested, where)
+    X = smallest(np.concatenate([train.to_numpy(np.float64), tested.to_numpy(np.float64)]))
+    n_train = len(train)
     return Dataset(
         name=name or file_name(source).split(".")[0],
         X_train=X[:n_train],
         y_train=y_train,
         X_test=X[n_train:],
         y_test=y_test,
-        feature_names=names,
+        feature_names=tuple(rows.columns),
         class_names=class_names,
         description=f"read from {file_name(source)}",
     )
 
 
-def columns_of(source: Source, words: Any = (), features: int | None = None) -> Columns:
-    """The columns of a table or a matrix by name, labels among them; a LIBSVM file may leave out the last of ``features``."""
-    kind = kind_of(Path(source)) if is_file(source) else "frame"
-    if kind not in ("libsvm", "numpy"):
-        return read_columns(source, words=words)
-    X, y = _libsvm(Path(source), features) if kind == "libsvm" else _npz(Path(source))
-    return {**{f"f{k}": X[:, k] for k in range(X.shape[1])}, CLASS: y}
+def _numbers(columns: Columns, words: set[str], where: str, missing: bool) -> Any:
+    """A frame of the numbers and, for each column of ``words``, a column of 0 and 1 for each word in it; blanks are refused."""
+    with needed():
+        import pandas as pd
 
-
-def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    arrays, where = arrays_of(path), short_path(path)
-    if not {"X", "y"} <= set(arrays):
-        raise UserError(f"{where} must hold the arrays X and y; it has {shown(sorted(arrays))}")
-    X, y = arrays["X"], arrays["y"]
-    if X.ndim != 2 or X.size == 0 or X.dtype.kind not in "biuf" or y.shape != X.shape[:1]:
-        raise UserError(
-            f"{where} must hold a matrix of numbers, and as many labels as it has rows, got {shown(X.shape)} and {shown(y.shape)}"
-        )
-    return X, y
-
-
-def _libsvm(path: Path, features: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    with needed("data"):
-        from sklearn.datasets import load_svmlight_file
-
-    where = short_path(path)
-    with reader_errors(f"read {where} as LIBSVM"):
-        X, y = load_svmlight_file(io.BytesIO(content_of(path)))
-        width = max(X.shape[1], features or 0)
-        if not 0 <= width <= MAX_COLUMNS:
-            raise UserError(f"{where} has a feature of number {width:,}, at most {MAX_COLUMNS:,} can be read")
-        check_size(8 * X.shape[0] * width, f"{where} without gaps, {X.shape[0]:,} x {width:,}")
-        X.resize((X.shape[0], width))
-        return X.toarray(), y
-
-
-def target_name(columns: Columns, target: str | int | None, where: str) -> str:
-    """The column that is meant; a text is a name if there is one such, else it may be a position."""
-    names = list(columns)
-    if isinstance(target, str) and target in columns:
-        return target
-    position = -1 if target is None else position_of(target)
-    if position is not None:
-        if not -len(names) <= position < len(names):
-            raise UserError(f"target {target} is not a column of {where}, which has {len(names)}")
-        return names[position]
-    raise UserError(
-        f"{where} has no column {shown(target)}{nearest(str(target), names)}; it has: {brief(', '.join(names))}"
-    )
-
-
-def _levels(columns: Columns, label: str, where: str) -> dict[str, NDArray[Any]]:
-    """The words of each column of words, in order."""
-    levels = {}
-    for name, values in columns.items():
-        if name != label and values.dtype.kind not in "biuf":
-            levels[name] = np.unique(words_of(values, name, where))
-            if levels[name].size > MAX_LEVELS:
-                raise UserError(
-                    f"column {shown(name)} of {where} has {levels[name].size} different words: remove it"
-                )
-    return levels
-
-
-def _encoded(
-    columns: Columns, label: str, levels: dict[str, NDArray[Any]], where: str, missing: bool
-) -> tuple[NDArray[np.float64], NDArray[Any], tuple[str, ...]]:
-    """Features as numbers, labels, names; refuses missing values, unless they are wanted, and targets that are no classes."""
-    labels = classes_of(columns[label], where)
-    check_size(
-        8 * labels.size * (len(columns) + sum(words.size for words in levels.values())),
-        f"{where} with a column for each word",
-    )
-    numbers = {name: values for name, values in columns.items() if name not in (label, *levels)}
+    if not columns:
+        raise UserError(f"{where} has no column beside the target")
+    spelt = {name: words_of(columns[name], name, where) for name in columns if name in words}
+    levels = {name: len(set(values.tolist())) for name, values in spelt.items()}
+    for name, count in levels.items():
+        if count > MAX_LEVELS:
+            raise UserError(f"column {shown(name)} of {where} has {count} different words: remove it")
+    numbers = {name: values for name, values in columns.items() if name not in words}
+    rows = len(next(iter(columns.values())))
+    check_size(8 * rows * (len(numbers) + sum(levels.values())), f"{where} with a column for each word")
     for name, values in numbers.items():
         if values.dtype.kind not in "biuf":
             raise UserError(
@@ -185,20 +122,13 @@ def _encoded(
             raise UserError(
                 f"{where} has a missing or infinite value in column {shown(name)}: fill or drop such rows"
             )
-    words = {
-        f"{name}={word}": found == word
-        for name, known in levels.items()
-        for found in (words_of(columns[name], name, where),)
-        for word in known
-    }
-    if not numbers and not words:
-        raise UserError(f"there is no column beside the target {shown(label)}")
-    if twice := numbers.keys() & words.keys():
-        raise UserError(
-            f"{where} has a column {shown(min(twice))} and a word that becomes one: rename the column"
-        )
-    features: dict[str, NDArray[Any]] = {**numbers, **words}
-    return np.column_stack(list(features.values())).astype(np.float64), labels, tuple(features)
+    frame = pd.DataFrame(numbers)
+    if spelt:
+        frame = pd.concat([frame, pd.get_dummies(pd.DataFrame(spelt), prefix_sep="=")], axis=1)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise UserError(f"{where} has a column {shown(twice)} and a word that becomes one: rename the column")
+    return frame
 
 
 def classes_of(labels: NDArray[Any], where: str) -> NDArray[Any]:

@@ -40,6 +40,9 @@ FEATURES = {
     "isolet": tuple(f"f{k}" for k in range(1, 618)),
     "digits": pixels(8),
 }
+CLASSES = dict.fromkeys(("mnist", "usps", "pendigits", "digits"), DIGITS) | dict.fromkeys(
+    ("letter", "isolet"), LETTERS
+)
 
 
 # -- classification -----------------------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ def dataset(entry: CatalogueEntry, arrays: Arrays) -> Dataset:
     return Dataset(
         **described(entry, arrays),
         feature_names=FEATURES[entry.name],
-        class_names=LETTERS if entry.name in ("letter", "isolet") else DIGITS,
+        class_names=CLASSES[entry.name],
         checksum=entry.checksum or "",
     )
 

@@ -1,18 +1,14 @@
-"""The data sets by name: found or fetched, parsed once, proved by the checksum of their values; and what is here."""
+"""The data sets by name: found or fetched, parsed, proved by the checksum of their values; and what is here."""
 
 from __future__ import annotations
 
-import io
 import os
 import tomllib
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from abex.lab.datasets import source_files
 from abex.lab.datasets.paper_sets import READERS, Arrays, Contents, Reader
@@ -20,9 +16,7 @@ from abex.lab.datasets.source_files import SourceFile, place_of
 from abex.support.errors import UserError, one_of
 from abex.support.extras import MissingExtraError
 from abex.support.files import checksum_of, write_atomically
-from abex.support.reading import arrays_of, reader_errors
-
-FORMAT = 1  # of the parsed arrays; a new number makes old ones invisible
+from abex.support.reading import reader_errors
 
 
 @dataclass(frozen=True)
@@ -69,8 +63,8 @@ def entry_of(name: str) -> CatalogueEntry:
 def load(name: str | Path, **options: Any) -> Any:
     """The data set called ``name``: a `Dataset`, a `Network` or `Ratings`.
 
-    Files are looked for in ``$ABEX_DATA``, then in the user's cache, then upstream. What was parsed is kept,
-    so the second call is fast. A path reads a file of one's own, with the options of `read`.
+    Files are looked for in ``$ABEX_DATA``, then in the user's cache, then upstream. A path reads a file of one's own, with the
+    options of `read`.
 
     Examples
     --------
@@ -101,18 +95,6 @@ def is_path(name: str | Path) -> bool:
 
 
 def arrays_for(entry: CatalogueEntry) -> Arrays:
-    """The arrays of an entry: those kept when it was parsed before, else those of its files (`download`)."""
-    kept = source_files.cache() / "parsed" / f"{entry.name}-{(entry.checksum or '')[:16]}-{FORMAT}.npz"
-    arrays = kept_arrays(kept)
-    if arrays is not None and checksum_of(arrays.values()) == entry.checksum:
-        return arrays
-    arrays = download(entry)
-    if entry.checksum is not None:
-        keep_arrays(kept, arrays)
-    return arrays
-
-
-def download(entry: CatalogueEntry) -> Arrays:
     """The arrays in the files of an entry; what is not on this machine is fetched, and kept once all is checked."""
     contents, fetched = contents_of(entry), dict[str, bytes]()
     for part in entry.parts:
@@ -144,22 +126,6 @@ def parse(entry: CatalogueEntry, contents: Contents) -> Arrays:
             "the registered one): delete them and fetch them again"
         )
     return arrays
-
-
-def kept_arrays(path: Path) -> Arrays | None:
-    """The arrays kept in an .npz; None if there is none or it cannot be read, whatever has happened to it."""
-    try:
-        return arrays_of(path)
-    except UserError:
-        return None
-
-
-def keep_arrays(path: Path, arrays: Arrays) -> None:
-    """Keep arrays in an .npz, without pickles; a cache that cannot be written costs time, nothing else."""
-    stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)
-    with suppress(UserError):
-        keep(path, stream.getvalue())
 
 
 def keep(path: Path, content: bytes) -> None:

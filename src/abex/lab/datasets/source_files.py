@@ -43,7 +43,7 @@ class SourceFile:
 
 
 def cache() -> Path:
-    """The folder of fetched and parsed data: ``data`` in the user's cache."""
+    """The folder of fetched data and completed tables: ``data`` in the user's cache."""
     return user_cache() / "data"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -52,15 +51,15 @@ class Stratum:
     problem: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What somebody says about the lines, and the rule that decides from the results (`verdicts`)."""
 
     text: str
     rule: str
     first: str
     second: tuple[str, ...] = ()
-    margin: float = 0.0  # differences up to it do not matter; in regret or in percentage points
+    #: differences up to it do not matter; in regret or in percentage points
+    margin: Annotated[float, msgspec.Meta(ge=0.0, le=1e300)] = 0.0
     where: str = ""  # section of the paper
     at: int | None = None  # the step at which losses are compared; the last one unless given
 
@@ -120,15 +119,9 @@ class Experiment:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
             raise UserError(f"name must be words of a-z and 0-9 joined by '-', got {self.name!r}")
         task_of(self.kind)
-        for name, least in (
-            ("length", 1),
-            ("seeds", 1),
-            ("checkpoints", 2),
-            ("validation_seeds", 1),
-            ("version", 1),
-            ("block", 1),
-        ):
-            whole_number(name, getattr(self, name), least=least)
+        for name in ("length", "seeds", "validation_seeds", "version", "block"):
+            whole_number(name, getattr(self, name), least=1)
+        whole_number("checkpoints", self.checkpoints, least=2)
         if max(self.seeds, *(line.seeds or 1 for line in self.lines), 1) > STRATUM:
             raise UserError(f"seeds must be at most {STRATUM}, got {self.seeds}")
         if self.strata and abs(sum(stratum.weight for stratum in self.strata) - 1.0) > 1e-9:
@@ -167,7 +160,7 @@ class Experiment:
 
     def to_json(self) -> dict[str, Any]:
         """The experiment as plain values."""
-        plain: dict[str, Any] = dataclasses.asdict(self)
+        plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
     @classmethod
@@ -266,12 +259,15 @@ def policy_text(policy: Any, code: dict[str, str] | None = None) -> str:
 
 
 def brief(text: str) -> str:
-    """The policy of a cell as a person would type it: only what differs from its defaults.
+    """The policy of a cell as a person would type it: only what differs from its defaults; the text where it is not known here.
 
     >>> brief("ABE(eta=0.4, c=0.2, alpha=0.5, rounding='floor', initial=0.0, cover='alpha-sample', order='random')")
     'ABE(c=0.2, alpha=0.5)'
     """
-    return text if text == FULL_SEARCH else str(parse_policy(text))
+    try:
+        return str(parse_policy(text))
+    except UserError:
+        return text
 
 
 # -- the registry --------------------------------------------------------------------------------------------

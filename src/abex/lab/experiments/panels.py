@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 
 from abex.lab.experiments.outcomes import ExperimentResult, LineResult, ratio_curve
 from abex.lab.experiments.verdicts import full_search_line
-from abex.support.figures import canvas, entitle, label_ends, plain_log_ticks, save, style_of
+from abex.support.figures import canvas, draw_line, entitle, height_with, legend_below, plain_log_ticks, save
 from abex.support.progress import Progress
 
 FORMATS = ("png", "svg", "pdf")
-COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote
+WIDE, TALL = (
+    4.6,
+    3.4,
+)  # inches without the legend: its letters can be read in a column of a paper, and on a phone
 
 
 def draw(outcome: ExperimentResult, folder: Path, show: bool | None = False) -> list[Path]:
@@ -39,10 +43,26 @@ def draw(outcome: ExperimentResult, folder: Path, show: bool | None = False) -> 
 
 def paper_figure(outcome: ExperimentResult) -> Any:
     """As in the paper: regret against steps, or smoothed test error against CPU seconds."""
-    figure, axes = canvas(figsize=COLUMN)
-    across = outcome.experiment.task.paper_axis
-    _lines(axes, outcome, across)
-    _label(axes, outcome, across, _limits(outcome))
+    task, limits = outcome.experiment.task, _limits(outcome)
+    top = np.inf if limits is None else limits[1]
+    across = [xs(drawn, task.paper_axis) for drawn in outcome.lines]
+    main = [x for x, drawn in zip(across, outcome.lines, strict=True) if not drawn.line.plateau] or across
+    end = max((float(x[-1]) for x in main), default=1.0)  # full search goes on, and would squeeze all others
+    ends = [float(np.interp(end, x, drawn.mean)) for x, drawn in zip(across, outcome.lines, strict=True)]
+    names = [
+        outcome.title_of(drawn) + " \u2191" * (loss > top)
+        for drawn, loss in zip(outcome.lines, ends, strict=True)
+    ]
+    falling = [names[place] for place in sorted(range(len(ends)), key=lambda place: -ends[place])]
+    figure, axes = canvas(figsize=(WIDE, height_with(falling, WIDE, TALL)))
+    for place, drawn in enumerate(outcome.lines):
+        draw_line(axes, place, len(names), across[place], (names[place], drawn.mean, *drawn.band()))
+    axes.set_xlim(0.0, end)
+    if limits is not None:
+        axes.set_ylim(*limits)
+    axes.set_xlabel(task.axes[task.paper_axis])
+    axes.set_ylabel(textwrap.fill(task.loss_name, 28))
+    legend_below(axes, falling)
     entitle(axes, outcome.experiment.title, subtitle(outcome))
     return figure
 
@@ -51,22 +71,22 @@ def sooner_figure(outcome: ExperimentResult) -> Any:
     """How many times sooner the paper's lines and uniform choice get down to an error than full search, over target errors."""
     reference = full_search_line(outcome)
     assert reference is not None
-    figure, axes = canvas(figsize=COLUMN)
     shown = [
-        (i, one) for i, one in enumerate(outcome.lines) if one.line.group == "paper" or one.label == "uniform"
-    ]
-    for position, drawn in shown:
-        rows = [row for row in ratio_curve(drawn, reference) if row[2] == 1.0 and np.isfinite(row[1].mean)]
-        if not rows:
-            continue
-        style = style_of(position)
-        target = [row[0] for row in rows]
-        axes.plot(
-            target, [float(np.exp(-row[1].mean)) for row in rows], linewidth=1.6, label=drawn.label, **style
+        (position, drawn, rows)
+        for position, drawn in enumerate(outcome.lines)
+        if drawn.line.group == "paper" or drawn.label == "uniform"
+        if (
+            rows := [
+                row for row in ratio_curve(drawn, reference) if row[2] == 1.0 and np.isfinite(row[1].mean)
+            ]
         )
-        bounds = [row[1].interval() for row in rows]
-        low, high = (np.exp([-bound[side] for bound in bounds]) for side in (1, 0))
-        axes.fill_between(target, low, high, color=style["color"], alpha=0.18, linewidth=0)
+    ]
+    names = [drawn.label for _, drawn, _ in shown]
+    figure, axes = canvas(figsize=(WIDE, height_with(names, WIDE, TALL)))
+    for position, drawn, rows in shown:
+        bounds = np.array([[*row[1].interval(), row[1].mean] for row in rows])
+        high, low, mean = np.exp(-bounds).T
+        draw_line(axes, position, len(names), [row[0] for row in rows], (drawn.label, mean, low, high))
     axes.axhline(1.0, color="#777777", linewidth=1.0)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -75,8 +95,7 @@ def sooner_figure(outcome: ExperimentResult) -> Any:
     plain_log_ticks(axes.yaxis)
     axes.set_xlabel("target test error (%)")
     axes.set_ylabel(f"CPU time of {reference.label}\ndivided by the line's")
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(fontsize=8.5, frameon=False, loc="upper left")
+    legend_below(axes, names)
     end = (
         "until its validation error stops falling"
         if reference.ended
@@ -85,40 +104,9 @@ def sooner_figure(outcome: ExperimentResult) -> Any:
     entitle(
         axes,
         f"{outcome.experiment.title}, against {reference.label}",
-        f"which ran for {reference.step[-1]:,.0f} iterations, {end}",
+        f"which ran for {reference.step[-1]:,.0f} iterations,\n{end}",
     )
     return figure
-
-
-def _lines(axes: Any, outcome: ExperimentResult, x: str) -> None:
-    task = outcome.experiment.task
-    for position, drawn in enumerate(outcome.lines):
-        style = style_of(position)
-        across = xs(drawn, x)
-        mean, (low, high) = drawn.mean, drawn.band()
-        axes.plot(across, mean, linewidth=1.6, label=outcome.title_of(drawn), **style)
-        axes.fill_between(across, low, high, color=style["color"], alpha=0.18, linewidth=0)
-    axes.set_xlabel(task.axes[x])
-    axes.set_ylabel(task.loss_name.replace(", ", ",\n"))
-
-
-def _label(axes: Any, outcome: ExperimentResult, x: str, limits: tuple[float, float] | None) -> None:
-    """Names at the ends of the lines; a line that ends above the picture has an arrow."""
-    if not outcome.lines:
-        return
-    main = [drawn for drawn in outcome.lines if not drawn.line.plateau] or list(outcome.lines)
-    end = max(float(xs(drawn, x)[-1]) for drawn in main)  # full search goes on, and would squeeze all others
-    axes.set_xlim(0.0, end)
-    top = np.inf
-    if limits is not None:
-        axes.set_ylim(*limits)
-        top = limits[1]
-    ends = [
-        (outcome.title_of(drawn), float(np.interp(end, xs(drawn, x), drawn.mean))) for drawn in outcome.lines
-    ]
-    label_ends(
-        axes, [end], [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
-    )
 
 
 def _limits(outcome: ExperimentResult) -> tuple[float, float] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from datetime import date, time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from abex.support.reading import reader_errors, short_path
 MAX_TEXT = 10**6  # characters of an experiment's file
 MAX_CHECKPOINTS = 100_000
 HINT = " (the keys of the experiment itself stand above the first [table])"
+AS_WRITTEN = ("name", "kind", "version", "seeds", "seed", "validation_seeds", "checkpoints", "claims")
 Length = Annotated[int, Meta(ge=1, le=MAX_HORIZON)]
 Count = Annotated[int, Meta(ge=1, le=STRATUM)]
 
@@ -34,15 +34,6 @@ class _Line(Struct, forbid_unknown_fields=True):
     candidates: list[str] | None = None
     label: str | None = None
     tuned_at: Length | None = None
-
-
-class _Claim(Struct, forbid_unknown_fields=True, kw_only=True):
-    text: str
-    rule: str = "better"
-    first: str
-    second: list[str] = []
-    margin: Annotated[float, Meta(ge=0.0, le=1e300)] = 0.0
-    at: Length | None = None
 
 
 class _File(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -60,7 +51,7 @@ class _File(Struct, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     validation_seeds: Count = 5
     checkpoints: Annotated[int, Meta(ge=2, le=MAX_CHECKPOINTS)] = 100
-    claims: list[_Claim] = []
+    claims: tuple[Claim, ...] = ()
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -93,7 +84,6 @@ def _experiment(plain: _File, path: Path) -> Experiment:
     task = task_of(plain.kind)
     length = _length(plain, task)
     for each in (plain.problem, plain.validation or plain.problem):
-        _refuse_dates(each, "")
         task.check(each)
     problem, validation = with_checksums(plain.problem), plain.validation
     lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
@@ -101,34 +91,16 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         task.check_policy(parse_policy(text), problem)
     n_arms = task.arms(problem)
     return Experiment(
-        name=plain.name,
+        **{key: getattr(plain, key) for key in AS_WRITTEN},
         title=plain.title or plain.name,
-        kind=plain.kind,
-        version=plain.version,
         problem=problem,
         validation=None if validation is None else with_checksums(validation),
         lines=lines,
         equivalent={} if n_arms is None else equivalent_policies(lines, n_arms, length, code),
         length=length,
-        seeds=plain.seeds,
-        seed=plain.seed,
-        validation_seeds=plain.validation_seeds,
-        checkpoints=plain.checkpoints,
-        claims=tuple(
-            Claim(c.text, c.rule, c.first, tuple(c.second), c.margin, at=c.at) for c in plain.claims
-        ),
         command=f"abex run {path.name}",
         code=code,
     )
-
-
-def _refuse_dates(value: Any, name: str) -> None:
-    """TOML has dates, which no problem has; an error names the key."""
-    if isinstance(value, date | time):
-        raise UserError(f"{name} is a date or a time: write a number or a text")
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        _refuse_dates(part, f"{name}.{key}" if name else str(key))
 
 
 def _length(plain: _File, task: Task) -> int:
@@ -166,6 +138,6 @@ def _sentence(said: str) -> str:
     if field is None:
         return f"{brief(where)}: {reason[:1].lower()}{brief(reason[1:], 80)}"
     if "unknown" in reason:
-        known = {"policies": _Line, "claims": _Claim}.get(where.partition("[")[0], _File).__struct_fields__
+        known = {"policies": _Line, "claims": Claim}.get(where.partition("[")[0], _File).__struct_fields__
         return f"unknown key {shown(field[1])}{where and f' in {where}'}{nearest(brief(field[1]), known)}"
     return f"the key {field[1]!r} is missing{f' in {where}' if where else HINT}"

@@ -169,20 +169,6 @@ class Store(AbstractContextManager["Store"]):
             self._base.execute("VACUUM")
             return before - len(self)
 
-    def dump(self) -> bytes:
-        """The logical content: a line for each cell in the order of keys, without measured times.
-
-        Two stores that hold the same results have the same dump, byte for byte, whatever happened to the runs.
-        """
-        lines = []
-        with self._explained("read"):
-            for row in self._base.execute(f"{SELECT['cells']} ORDER BY key"):
-                if payload_of(*row) is None:
-                    raise UserError(f"the store {str(self.path)!r} holds a damaged entry: {str(row[0])[:12]}")
-                key, cell, packed, checksum = row[:4]
-                lines.append(f"{key} {cell} {zlib.decompress(packed).decode()} {checksum}\n")
-        return "".join(lines).encode()
-
     # -- experiments ---------------------------------------------------------------------------------------
 
     def save_experiment(self, name: str, definition: dict[str, Any]) -> None:

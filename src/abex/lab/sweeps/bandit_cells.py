@@ -153,7 +153,8 @@ class BanditTask(Task):
 
     def spread(self, drawn: Any) -> dict[str, str]:
         """And the share of locked runs."""
-        return {**super().spread(drawn), "locked": f"{100.0 * drawn.linear_regret_share:.2g} %"}
+        share = float(f"{100.0 * drawn.linear_regret_share:.2g}")
+        return {**super().spread(drawn), "locked": f"{share:g} %"}
 
     def numbers(self, drawn: Any) -> dict[str, float]:
         """The share of locked runs."""

@@ -20,7 +20,10 @@ function chosen() {
 }
 
 async function list() {
-  const { players } = await ask("v1/players");
+  const { players, aliases } = await ask("v1/players");
+  const splitOf = (split) => Object.entries(split).map(([name, percent]) => `${name} ${percent} %`).join(", ");
+  const lines = Object.entries(aliases).map(([name, split]) => `${name} is ${splitOf(split)}`);
+  document.getElementById("aliases").textContent = lines.join("; ");
   const links = players.map((one) => {
     const link = element("a", one.name, { href: `#/${encodeURIComponent(one.name)}` });
     link.append(element("small", counted(one.events, "event")));
