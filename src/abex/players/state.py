@@ -562,12 +562,12 @@ class PlayerState(PolicyRunner):
         if self.answers is not None:
             self._observed_at_once({**also, number: reward}, rng)
             return
-        arms = self.arms
-        place = arms.place(number)
-        seen = [(there, paid) for other, paid in also.items() if (there := arms.place(other)) >= 0]
-        seen.append((place, reward))
-        for other, paid in seen:
-            self._count(other, paid)
+        seen = []
+        for other, paid in (*also.items(), (number, reward)):
+            place = self.arms.place(other)
+            if place >= 0:
+                self._count(place, paid)
+                seen.append((place, paid))
         self.learn(t, place, seen, rng)
 
     # -- arms -----------------------------------------------------------------------------------------
