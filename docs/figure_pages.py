@@ -86,6 +86,8 @@ across all claims of {len(panels)} panels (Holm).
 
 ## To compute it
 
+This needs `pip install '.[report]'`.
+
 ```
 {commands}
 abex report --open

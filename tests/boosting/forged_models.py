@@ -152,7 +152,7 @@ def use(path):
     load(again)
     if rows is not None:
         labels = np.resize(model.classes_, 6) if not model.multilabel_ else model.predict(rows)
-        model.set_params(warm_start=True, n_estimators=model.n_iter_ + 1, max_seconds=None)
+        model.set_params(warm_start=True, n_estimators=model.n_iter_ + 1)
         model.fit(np.nan_to_num(np.resize(X, (12, columns))), np.resize(labels, (12, *labels.shape[1:])))
         model.predict(rows)
 

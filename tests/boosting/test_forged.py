@@ -47,7 +47,7 @@ def tree():
 
 
 def changed(model, **arrays):
-    return Model(model.kind, model.n_features, **{**model.arrays(), **arrays})
+    return Model(kind=model.kind, n_features=model.n_features, **{**model.arrays(), **arrays})
 
 
 def test_a_fitted_model_is_as_its_class_says(tree):

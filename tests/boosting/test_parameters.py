@@ -123,12 +123,6 @@ def test_early_stopping_fits_all_rows_again():
     assert (fitted(base="tree", n_estimators=4).model_.threshold != called_off.model_.threshold).any()
 
 
-def check_max_seconds(monkeypatch):
-    clock = iter(range(10**6))
-    monkeypatch.setattr(stopping.time, "monotonic", lambda: float(next(clock)))
-    assert fitted(n_estimators=500, max_seconds=30.0).n_iter_ < 60
-
-
 def check_calibrate(monkeypatch):
     assert fitted().inverse_temperature_ == 1.0
     assert fitted(early_stopping=True).inverse_temperature_ == 1.0

@@ -54,7 +54,6 @@ FAILURES = {
     "labels that are none": (X[:, :2], np.linspace(0, 1, 80), {}, ValueError),
     "arms that are not there": (X[:, :2], Y, {"arms": [[5]]}, UserError),
     "patience that is none": (X[:, :2], Y, {"n_iter_no_change": 0}, UserError),
-    "time that is none": (X[:, :2], Y, {"max_seconds": -1}, UserError),
 }
 
 

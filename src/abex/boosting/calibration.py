@@ -43,13 +43,10 @@ from abex.boosting.selection import (
     TREND_ROWS,
     UNCALIBRATED_ROWS,
 )
-from abex.boosting.settings import TREE, Settings
 from abex.support.extras import needed
 from abex.support.randomness import stream
 
 FARTHEST = 7  # e-folds from the middle of the prior to the farthest exponent looked at
-COST = 0.45  # time of a fit half as long on four fifths of the rows, over that of the whole
-SCORING = 0.1  # time to score rows out of the bag, over that of the fit
 
 
 class Calibration(NamedTuple):
@@ -146,14 +143,6 @@ def fifths_of(rows: int) -> int:
     (5, 3, 1)
     """
     return int(min(FIFTHS, -(-ENOUGH_ROWS // max(1, rows // FIFTHS))))
-
-
-def cost(settings: Settings, committee: int | None, n_learners: int, rows: int) -> float:
-    """Time to calibrate a model of so many learners of ``rows`` rows, over that of its fit."""
-    committees = n_learners // (committee or n_learners)
-    if settings.kind == TREE and enough_out_of_bag(committees, rows):
-        return SCORING
-    return COST * fifths_of(rows)
 
 
 def enough_out_of_bag(committees: int, rows: int) -> bool:

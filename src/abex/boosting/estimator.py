@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,10 +92,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         iterations; it is averaged over half as many, and does not judge fits that are shorter. With fewer than 50 such rows those
         out of the bag of short committees judge too; with a thousand or more it is the error that counts, for fits of any length,
         and between equal errors the loss.
-        As many classifiers as were best are then fitted to all rows, unless with ``warm_start``, or where a callback or
-        ``max_seconds`` has ended the fit.
-    max_seconds : float or None
-        Stop when the fit has lasted so long, the time to calibrate included.
+        As many classifiers as were best are then fitted to all rows, unless with ``warm_start``, or where a callback has ended
+        the fit.
     calibrate : bool
         Fit the temperature of `predict_proba` on rows set aside. A dozen committees of trees have them at no cost, for a fifth
         of them has not seen a row, and so have fewer committees of many rows. Else a second, half as long fit on four fifths of
@@ -185,7 +182,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 100,
-        max_seconds: float | None = None,
         calibrate: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
@@ -207,7 +203,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
-        self.max_seconds = max_seconds
         self.calibrate = calibrate
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -224,7 +219,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         A fit that is refused, fails or is interrupted leaves the classifier as it was.
         """
-        began = time.monotonic()
         settings = checked_settings(self)
         old: Model | None = self.model_ if settings.warm_start and hasattr(self, "model_") else None
         if old is not None:
@@ -263,7 +257,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             if settings.may_stop:
                 validation = ValidationRows(data, held, settings, candidate, old)
                 errors = self.validation_errors_ if old is not None and settings.early_stopping else ()
-                stop = Stop(settings, validation, n_learners, before, errors, multilabel, began, rows)
+                stop = Stop(settings, validation, n_learners, before, errors, multilabel)
             fit.run(stop, show=None if self.verbose else False)
             kept = fit.done if stop is None else stop.kept(fit)
             found = fit.model().part(0, kept)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures, bin_features, largest_bin
 from abex.boosting.examples import Examples
-from abex.boosting.full_search import FULL_SEARCH, NoChoice, SearchPart, advance_in_parts, parts_of
+from abex.boosting.full_search import SearchPart, advance_in_parts, parts_of
 from abex.boosting.learners import (
     MAX_EDGE,
     Model,
@@ -40,6 +40,7 @@ from abex.boosting.splitter import SplitSearch, new_split_search
 from abex.boosting.stump import StumpGrower, new_stump_grower
 from abex.boosting.tree import TreeGrower, new_tree_grower, restrict_to_sample
 from abex.boosting.weights import ExampleWeights, first_weights, group_examples, new_weights, set_weights
+from abex.policies.baselines import Uniform
 from abex.policies.policy import Setting, arms_exist
 from abex.support.errors import UserError
 from abex.support.progress import Progress
@@ -172,8 +173,7 @@ class Fit:
         """Advance to the last learner, or until ``stop`` says so; ``show`` as in `Progress`."""
         with Progress("boosting", self.n_learners, show=show) as progress:
             while self.done < self.n_learners:
-                step = max(1, self.n_learners // LOOKS) if stop is None else stop.step
-                count = min(step, self.n_learners - self.done)
+                count = min(max(1, self.n_learners // LOOKS), self.n_learners - self.done)
                 self.advance(count)
                 progress.advance(count)
                 if stop is not None and stop.look(self, count):
@@ -293,21 +293,17 @@ def new_fit(
     learners = room_for(room, settings, labels)
     pulls = (new_pulls() if played is None else played.pulls).with_room(room * pulls_each)
     setting = Setting(arms.start.size - 1, horizon=max(n_learners * pulls_each + pulls.made, 2))
-    if candidate.policy is None:
-        state: Any = NoChoice(1)
-        kernels = FULL_SEARCH
-        parts = parts_of(arms.features, weights, search.least, new_search)
-    else:
-        kernels, parts = candidate.policy.kernels(), []
-        state = None if played is None else played.state
-        if state is None and candidate.practice is not None:
-            state = candidate.practice.carried_to(arms, setting)
-        state = candidate.policy.start(setting) if state is None else state
+    parts = [] if candidate.policy is not None else parts_of(arms.features, weights, search.least, new_search)
+    policy = candidate.policy or Uniform()  # full search has a single arm
+    state: Any = None if played is None else played.state
+    if state is None and candidate.practice is not None:
+        state = candidate.practice.carried_to(arms, setting)
+    state = policy.start(setting) if state is None else state
     rng = stream(shared.seed, *(key or ("policy",))) if played is None else played.rng
     functions = functions_of(settings.kind, binned, weights, search, grower, learners)
     fit = Fit(
         settings, candidate, shared, examples.rows, binned, weights, search, shadow, grower, functions, arms, pulls, learners,
-        state, rng, boosting_loop(kernels), parts, n_learners, pulls_each,
+        state, rng, boosting_loop(policy.kernels()), parts, n_learners, pulls_each,
         start if committees is not None else np.zeros((0, labels)), committees, number, inside,
     )  # fmt: skip
     fit.draw()

@@ -93,7 +93,7 @@ def forest_of(model: Model) -> Forest:
             f"products of at most {MAX_TERMS} terms can be explained and exported"
         )
     nodes, roots = _Nodes(), [0]
-    values = model.weighted().votes
+    values = model.weighted_votes
     for t in np.flatnonzero(terms > 0).tolist():
         if model.kind == TREE:
             _add_tree(nodes, model, t, values[t])

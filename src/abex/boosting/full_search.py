@@ -19,34 +19,13 @@ from abex.boosting.binning import BinnedFeatures
 from abex.boosting.loop import accept_at, begin_at, look_through, record_pull, reward_of
 from abex.boosting.splitter import SplitSearch, forget
 from abex.boosting.weights import ExampleWeights
-from abex.kernels import compiled, kernel
-from abex.policies.policy import Kernels
+from abex.kernels import compiled
 
 if TYPE_CHECKING:
     from abex.boosting.fit import Fit
 
 PARTS = 8
 MIN_WORK = 5e7  # weights times features: a few milliseconds, below which threads cost more than they bring
-
-
-class NoChoice(NamedTuple):
-    """State of full search: its only arm holds every feature."""
-
-    n_arms: int
-
-
-@kernel
-def only_arm(state: Any, t: int, rng: Any) -> int:
-    """The arm with all features."""
-    return 0
-
-
-@kernel
-def learn_nothing(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Full search has nothing to learn."""
-
-
-FULL_SEARCH = Kernels(only_arm, learn_nothing)
 
 
 class SearchPart(NamedTuple):

@@ -7,18 +7,18 @@ evaluated one by one, compiled.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.examples import check_sparse
-from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, find_errors
+from abex.boosting.predictor import add_learners, add_steps, find_errors
 from abex.boosting.settings import KINDS, STUMP
 from abex.kernels import Record, fields_of, kernel
 from abex.support.errors import UserError
@@ -28,11 +28,10 @@ MAX_EDGE = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
 ROWS_AT_ONCE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 
 
-class WeakLearners(Record):
-    """The classifiers found: a stump has one node, a product its terms, a tree its inner nodes and leaves."""
+class Learners(Record):
+    """Classifiers: a stump has one node, a product its terms, a tree its inner nodes and leaves."""
 
     feature: NDArray[np.int32]  # (T, nodes), -1: no node
-    rank: NDArray[np.int32]  # (T, nodes)
     missing_right: NDArray[np.bool_]  # (T, nodes)
     left: NDArray[np.int16]  # (T, nodes) trees: the next node, or ~leaf
     right: NDArray[np.int16]
@@ -41,10 +40,30 @@ class WeakLearners(Record):
     coefficient: NDArray[np.float64]  # (T,)
     edge: NDArray[np.float64]  # (T,)
 
-    def followed_by(self, others: WeakLearners) -> WeakLearners:
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        values = {name: getattr(self, name) for name in fields_of(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    def followed_by(self, others: Self) -> Self:
         """These and then the others."""
-        both = {name: (getattr(self, name), getattr(others, name)) for name in fields_of(self)}
-        return WeakLearners(**{name: np.concatenate(arrays) for name, arrays in both.items()})
+        joined = copy.copy(self)
+        for name, array in others.arrays().items():
+            setattr(joined, name, np.concatenate([getattr(self, name), array]))
+        return joined
+
+    def part(self, first: int, last: int) -> Self:
+        """Classifiers first..last-1."""
+        part = copy.copy(self)
+        for name, array in self.arrays().items():
+            setattr(part, name, array[first:last])
+        return part
+
+
+class WeakLearners(Learners):
+    """The classifiers that a fit has found."""
+
+    rank: NDArray[np.int32]  # (T, nodes)
 
 
 def new_weak_learners(count: int, nodes: int, leaves: int, labels: int) -> WeakLearners:
@@ -119,21 +138,12 @@ class StepFunctions(NamedTuple):
     values: NDArray[np.float64]  # (thresholds + 2 d, L): the last row of a feature is for a missing value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Model:
-    """T classifiers over L labels. Arrays as in `WeakLearners`, with thresholds in place of ranks."""
+class Model(Learners):
+    """T classifiers over L labels."""
 
     kind: int
     n_features: int
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_right: NDArray[np.bool_]
-    left: NDArray[np.int16]
-    right: NDArray[np.int16]
-    gain: NDArray[np.float32]
-    votes: NDArray[np.int8]
-    coefficient: NDArray[np.float64]
-    edge: NDArray[np.float64]
+    threshold: NDArray[np.float64]  # (T, nodes)
 
     def __repr__(self) -> str:
         kind = KINDS[self.kind]
@@ -149,33 +159,17 @@ class Model:
         """Number of labels."""
         return int(self.votes.shape[2])
 
-    def part(self, first: int, last: int) -> Model:
-        """The model made of classifiers first..last-1."""
-        parts = {name: value[first:last] for name, value in self.arrays().items()}
-        return Model(self.kind, self.n_features, **parts)
-
-    def followed_by(self, other: Model) -> Model:
-        """The model made of these classifiers and then those of ``other``."""
-        mine, theirs = self.arrays(), other.arrays()
-        joined = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
-        return Model(self.kind, self.n_features, **joined)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)[2:]}
-
     def scores(self, X: Any, mapper: Any = map) -> NDArray[np.float64]:
         """f_l(x) for each row and label, (n, L)."""
         self.check_rows(X)
         out = np.zeros((X.shape[0], self.labels))
         steps = self._step_functions if self.kind == STUMP else None
-        learners = self.weighted()
 
         def score(block: slice) -> None:
             if steps is not None:
                 add_steps(dense(X[block]), *steps, out[block])
             else:
-                add_learners(self.kind, learners, columns_of(X[block]), out[block])
+                add_learners(self, self.weighted_votes, 0, self.n_learners, columns_of(X[block]), out[block])
 
         for _ in mapper(score, blocks(X.shape[0])):
             pass
@@ -189,7 +183,7 @@ class Model:
             out = np.zeros((X.shape[0], self.labels))
             columns = columns_of(X)
             for t in range(self.n_learners):
-                add_learners(self.kind, self.weighted(t, t + 1), columns, out)
+                add_learners(self, self.weighted_votes, t, t + 1, columns, out)
                 yield self.without_noise(out)
 
         return learners()
@@ -225,27 +219,14 @@ class Model:
             raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
         if ends.size and (ends[0] < 0 or ends[-1] > self.n_learners or (np.diff(ends) < 0).any()):
             raise UserError(f"ends must be ascending numbers from 0 to {self.n_learners}")
-        learners = self.weighted()
 
         def judge(block: slice) -> NDArray[np.bool_]:
             wrong = np.zeros((ends.size, label[block].size), np.bool_)
-            find_errors(self.kind, learners, columns_of(X[block]), label[block], ends, wrong)
+            find_errors(self, self.weighted_votes, columns_of(X[block]), label[block], ends, wrong)
             return wrong
 
         found: Iterator[NDArray[np.bool_]] = mapper(judge, blocks(X.shape[0]))
         return found
-
-    def weighted(self, first: int = 0, last: int | None = None) -> WeightedLearners:
-        """Classifiers first..last-1 for the evaluation kernels."""
-        part = slice(first, last)
-        return WeightedLearners(
-            self.feature[part],
-            self.threshold[part],
-            self.missing_right[part],
-            self.left[part],
-            self.right[part],
-            self.votes[part] * self.coefficient[part, None, None],
-        )
 
     def importances(self, begins: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Share of each feature in the fall of the error bound, (d,); see `AdaBoostMHClassifier.feature_importances_`.
@@ -263,6 +244,11 @@ class Model:
         importance = np.bincount(self.feature[there], weights=share[there], minlength=self.n_features)
         shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
         return shared
+
+    @cached_property
+    def weighted_votes(self) -> NDArray[np.float64]:
+        """Votes times coefficients, (T, leaves, L)."""
+        return self.votes * self.coefficient[:, None, None]
 
     @cached_property
     def _step_functions(self) -> StepFunctions:
@@ -286,14 +272,14 @@ class Model:
 
 def model_from(kind: int, learners: WeakLearners, binned: BinnedFeatures, count: int) -> Model:
     """The first ``count`` learners as a model: ranks become thresholds."""
-    found = {name: getattr(learners, name)[:count].copy() for name in fields_of(learners)}
+    found = {name: array[:count].copy() for name, array in learners.arrays().items()}
     feature, rank = found["feature"], found.pop("rank")
     there = feature >= 0
     threshold = np.full(feature.shape, np.inf)
     threshold[there & (rank < 0)] = -np.inf
     split = there & (rank >= 0)
     threshold[split] = binned.thresholds[binned.thresholds_start[feature[split]] + rank[split]]
-    return Model(kind, binned.bins.size, threshold=threshold, **found)
+    return Model(kind=kind, n_features=binned.bins.size, threshold=threshold, **found)
 
 
 def blocks(n: int) -> list[slice]:

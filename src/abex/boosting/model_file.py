@@ -185,7 +185,9 @@ def rebuilt(header: Header, arrays: Mapping[str, NDArray[Any]]) -> AdaBoostMHCla
         parameters["class_weight"] = dict(header.class_weight)
     estimator = AdaBoostMHClassifier(**parameters)
     sizes: dict[str, int] = {}
-    model = Model(KINDS.index(header.kind), header.n_features, **checked_arrays(MODEL, arrays, sizes))
+    model = Model(
+        kind=KINDS.index(header.kind), n_features=header.n_features, **checked_arrays(MODEL, arrays, sizes)
+    )
     check_model(model)
     history = checked_arrays(HISTORY, arrays, sizes)
     arms = header.arm_features

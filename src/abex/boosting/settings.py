@@ -40,7 +40,6 @@ class Settings(NamedTuple):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     patience: int = 100  # learners without improvement
-    seconds: float | None = None
     callbacks: tuple[Callable[[int, Any], Any], ...] = ()
     calibrate: bool = True
     warm_start: bool = False
@@ -62,7 +61,7 @@ class Settings(NamedTuple):
     @property
     def may_stop(self) -> bool:
         """Whether a fit may end before its last learner."""
-        return bool(self.early_stopping or self.callbacks or self.seconds is not None)
+        return bool(self.early_stopping or self.callbacks)
 
     @property
     def refits(self) -> bool:
@@ -88,7 +87,7 @@ def checked_settings(estimator: Any) -> Settings:
         whole_number("n_leaves", estimator.n_leaves, least=2, most=MAX_LEAVES) if kind == TREE else 1,
     )
     committee, one_committee = checked_committee(estimator, kind)
-    limit, callbacks = estimator.max_seconds, estimator.callbacks or ()
+    callbacks = estimator.callbacks or ()
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
     if not all(map(callable, callbacks)):
         raise UserError(f"callbacks must be functions of (done, fit), got {shown(callbacks)[:80]}")
@@ -106,7 +105,6 @@ def checked_settings(estimator: Any) -> Settings:
             "validation_fraction", estimator.validation_fraction, above=0.0, most=0.9
         ),
         patience=whole_number("n_iter_no_change", estimator.n_iter_no_change, least=1),
-        seconds=None if limit is None else real_number("max_seconds", limit, above=0.0),
         callbacks=callbacks,
         calibrate=estimator.calibrate,
         warm_start=estimator.warm_start,

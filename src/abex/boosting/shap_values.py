@@ -5,10 +5,10 @@ others of a background row, averaged over these rows (*interventional*, Lundberg
 
 .. math:: \phi_j = \sum_{S \not\ni j} \frac{|S|!\,(d-|S|-1)!}{d!}\,(v(S\cup j) - v(S)).
 
-A leaf asks some features for something. For a background row, :math:`a` of them are as asked in :math:`x` alone, :math:`b` in
-the background row alone. If any is in neither, the leaf is never reached. Else it is while the :math:`a` are known and the
-:math:`b` are not: in random order each of the :math:`a` opens it with probability :math:`(a-1)!\,b!/(a+b)!`, and each of the
-:math:`b` closes it with probability :math:`a!\,(b-1)!/(a+b)!`.
+A row and a background row go down a tree together. Where a split parts them, its feature is taken from the row on one way and
+from the background row on the other: so a leaf is reached while :math:`a` features are known and :math:`b` others are not. In
+random order each of the :math:`a` opens it with probability :math:`(a-1)!\,b!/(a+b)!`, and each of the :math:`b` closes it
+with probability :math:`a!\,(b-1)!/(a+b)!`.
 
 Shapley values of the other meaning, *path-dependent* ones, come from the package shap, which reads the trees as `trees_for_shap`
 gives them. Of several outputs its interventional ones differ from the definition.
@@ -16,15 +16,16 @@ gives them. Of several outputs its interventional ones differ from the definitio
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.forest import Forest, Limits, sides
+from abex.boosting.forest import Forest
 from abex.boosting.learners import blocks, dense
-from abex.kernels import compiled
+from abex.boosting.predictor import goes_right
+from abex.kernels import compiled, kernel
+from abex.support.extras import needed
 
 TRACE = 1e-9  # of a row that goes both ways at every node: the package shap wants more than none everywhere
 
@@ -39,41 +40,22 @@ class ShapValues(NamedTuple):
     base: Any
 
 
-class Paths(NamedTuple):
-    """What each leaf asks of the features on the way to it: ``low < x <= high``, or NaN where it is let through."""
-
-    start: NDArray[np.int64]  # (leaves + 1,)
-    feature: NDArray[np.int64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    missing: NDArray[np.bool_]
-
-
-class Backgrounds(NamedTuple):
-    """Which features of background rows are as a leaf asks, row after row; equal rows are counted, not repeated."""
-
-    start: NDArray[np.int64]  # (leaves + 1,) into weight
-    weight: NDArray[np.float64]  # shares of the rows
-    inside_start: NDArray[np.int64]  # (leaves + 1,) into inside
-    inside: NDArray[np.bool_]
-
-
 def shap_values(forest: Forest, X: Any, background: Any, mapper: Any = map) -> ShapValues:
     """Shapley values of every score of a forest, exact up to rounding."""
+    with needed("boosting"):
+        from scipy.special import beta
+
     rows = dense(background)
-    paths = paths_of(forest)
-    known = backgrounds_of(paths, rows)
-    longest = int(np.diff(paths.start).max())
-    order = np.array(
-        [[1 / ((a + b + 1) * math.comb(a + b, a)) for b in range(longest)] for a in range(longest)]
-    )
+    most = min(X.shape[1], int(np.diff(forest.root).max()) // 2) + 1  # features, or inner nodes
+    order = beta(*np.ogrid[1 : most + 1, 1 : most + 1])
     out = np.zeros((X.shape[0], X.shape[1], forest.values.shape[1]))
 
     def explain(block: slice) -> None:
-        add_shapley(dense(X[block]), paths, known, order, forest.values, out[block])
+        add_shapley(dense(X[block]), rows, forest, order, out[block])
 
     for _ in mapper(explain, blocks(X.shape[0])):
         pass
+    out /= rows.shape[0]
     ends = forest.feature < 0
     share = passed(forest, rows)[ends] / rows.shape[0]
     return ShapValues(out, share @ forest.values[forest.leaf[ends]])
@@ -93,81 +75,54 @@ def passed(forest: Forest, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return count
 
 
-def paths_of(forest: Forest) -> Paths:
-    """The ways to all leaves, in the order of their values."""
-    found: dict[int, Limits] = {}
-    waiting: list[tuple[int, Limits]] = [(int(root), {}) for root in forest.root[:-1]]
-    while waiting:
-        node, path = waiting.pop()
-        if forest.feature[node] < 0:
-            found[int(forest.leaf[node])] = path
-            continue
-        split = int(forest.feature[node]), float(forest.threshold[node]), bool(forest.missing_right[node])
-        children = int(forest.left[node]), int(forest.right[node])
-        waiting += zip(children, sides(path, *split), strict=True)
-    ways = [found[leaf] for leaf in range(len(found))]
-    limits = [limit for way in ways for limit in way.values()]
-    return Paths(
-        np.concatenate([[0], np.cumsum([len(way) for way in ways])]).astype(np.int64),
-        np.array([j for way in ways for j in way], np.int64),
-        np.array([low for low, _, _ in limits], np.float64),
-        np.array([high for _, high, _ in limits], np.float64),
-        np.array([missing for _, _, missing in limits], np.bool_),
-    )
-
-
-def backgrounds_of(paths: Paths, rows: NDArray[np.float64]) -> Backgrounds:
-    """Which features of the rows lie where each leaf wants them."""
-    start, weights, inside_start, parts = [0], [], [0], []
-    for first, last in zip(paths.start[:-1], paths.start[1:], strict=True):
-        values = rows[:, paths.feature[first:last]]
-        inside = (values > paths.low[first:last]) & (values <= paths.high[first:last])
-        inside |= np.isnan(values) & paths.missing[first:last]
-        _, at, count = np.unique(np.packbits(inside, axis=1), axis=0, return_index=True, return_counts=True)
-        weights.append(count / rows.shape[0])
-        parts.append(inside[at].ravel())
-        start.append(start[-1] + at.size)
-        inside_start.append(inside_start[-1] + parts[-1].size)
-    return Backgrounds(
-        np.array(start), np.concatenate(weights), np.array(inside_start), np.concatenate(parts)
-    )
+@kernel
+def next_node(forest: Forest, node: int, x: float) -> int:
+    """Where a value of its feature goes on from a node."""
+    right = goes_right(x, forest.threshold[node], forest.missing_right[node])
+    return int(forest.right[node] if right else forest.left[node])
 
 
 @compiled()
-def add_shapley(X: Any, paths: Paths, known: Backgrounds, order: Any, values: Any, out: Any) -> None:
-    """Add the Shapley values of all leaves to ``out`` (n, d, L); ``order[a, b]`` = a! b! / (a + b + 1)!."""
-    longest = order.shape[0]
-    here, moved = np.zeros(longest, np.bool_), np.zeros(longest)
+def add_shapley(X: Any, background: Any, forest: Forest, order: Any, out: Any) -> None:
+    """Add the Shapley values of all pairs of rows to ``out`` (n, d, L); ``order[a, b]`` = a! b! / (a + b + 1)!."""
+    most = order.shape[0]
+    feature, known = np.zeros(most, np.int64), np.zeros(most, np.bool_)  # that parted the rows on the way
+    waiting, depth = np.zeros(most, np.int64), np.zeros(most, np.int64)  # nodes of the background row's way
     for i in range(X.shape[0]):
-        for leaf in range(values.shape[0]):
-            begin = paths.start[leaf]
-            k = paths.start[leaf + 1] - begin
-            for e in range(k):
-                x = X[i, paths.feature[begin + e]]
-                inside = x > paths.low[begin + e] and x <= paths.high[begin + e]
-                here[e] = inside or (math.isnan(x) and paths.missing[begin + e])
-                moved[e] = 0.0
-            for p in range(known.start[leaf], known.start[leaf + 1]):
-                first = known.inside_start[leaf] + (p - known.start[leaf]) * k
-                a = b = 0
-                reached = True
-                for e in range(k):
-                    if here[e]:
-                        a += not known.inside[first + e]
-                    elif known.inside[first + e]:
-                        b += 1
-                    else:
-                        reached = False
-                        break
-                if not reached or a + b == 0:
-                    continue
-                for e in range(k):
-                    if here[e] != known.inside[first + e]:
-                        moved[e] += known.weight[p] * (order[a - 1, b] if here[e] else -order[a, b - 1])
-            for e in range(k):
-                if moved[e] != 0.0:
-                    for label in range(values.shape[1]):
-                        out[i, paths.feature[begin + e], label] += moved[e] * values[leaf, label]
+        for other in range(background.shape[0]):
+            for tree in range(forest.root.size - 1):
+                node, parted, left = forest.root[tree], 0, 0
+                while node >= 0:
+                    j = forest.feature[node]
+                    if j >= 0:
+                        mine = next_node(forest, node, X[i, j])
+                        theirs = next_node(forest, node, background[other, j])
+                        if mine != theirs:
+                            e = 0
+                            while e < parted and feature[e] != j:
+                                e += 1
+                            if e == parted:
+                                waiting[left], depth[left] = theirs, parted
+                                left += 1
+                                feature[parted], known[parted] = j, True
+                                parted += 1
+                            elif not known[e]:
+                                mine = theirs
+                        node = mine
+                        continue
+                    a = 0
+                    for e in range(parted):
+                        a += known[e]
+                    b = parted - a
+                    for e in range(parted):
+                        share = order[a - 1, b] if known[e] else -order[a, b - 1]
+                        for label in range(out.shape[2]):
+                            out[i, feature[e], label] += share * forest.values[forest.leaf[node], label]
+                    node = -1
+                    if left > 0:
+                        left -= 1
+                        node, parted = waiting[left], depth[left] + 1
+                        known[parted - 1] = False
 
 
 def trees_for_shap(forest: Forest, background: Any) -> dict[str, Any]:

@@ -21,9 +21,10 @@ from abex.boosting.histogram import (
     fill_frequent_bin,
     join_bins,
     store_masses,
+    weight_of,
 )
 from abex.boosting.vectors import Vector, Width
-from abex.boosting.weights import ExampleWeights, current, is_flushed
+from abex.boosting.weights import ExampleWeights, is_flushed
 from abex.kernels import Record, compiled, kernel, rare_kernel
 
 ROOM = 2 * MAX_BINS  # sums kept for a feature: up to four for a bin
@@ -249,7 +250,7 @@ def cross_rows(
         for m in range(first, last):
             i = int(order[np.uintp(m)])
             start = int(group[np.uintp(i)]) * stride
-            crossed = crossed - double * current(values, slot, factors, start, i, piece, width)
+            crossed = crossed - double * weight_of(values, i, slot, factors, start, piece, width)
             add_piece(inner, m - first, piece, edge_of(crossed, low))
         vectors.store(out, 0, piece, width, crossed)
 

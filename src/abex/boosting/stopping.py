@@ -1,19 +1,18 @@
-"""What may end a fit before its last learner: rows held out, callbacks, the limit of time."""
+"""What may end a fit before its last learner: rows held out, and callbacks."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.calibration import cost, fit_exponent
+from abex.boosting.calibration import fit_exponent
 from abex.boosting.examples import Examples
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.selection import ENOUGH_ROWS, FIFTHS, MIN_HELD, RECENT, Candidate
-from abex.boosting.settings import LOOKS, TREE, Settings
+from abex.boosting.settings import TREE, Settings
 from abex.support.errors import UserError
 from abex.support.randomness import stream
 
@@ -103,21 +102,18 @@ class Stop:
     the patience: a few rows right by chance are no progress. Learners fewer than the patience may agree by chance, and few rows
     do not judge them.
 
-    ``earlier`` are the learners of the fit that this one goes on from, ``errors`` its validation errors. The limit of time, which
-    includes what the refit and the calibration of a fit of ``n_rows`` will take, runs from ``began``.
+    ``earlier`` are the learners of the fit that this one goes on from, ``errors`` its validation errors.
     """
 
     def __init__(
         self, settings: Settings, rows: ValidationRows, n_learners: int, earlier: int = 0, errors: Iterable[float] = (),
-        multilabel: bool = False, began: float = 0.0, n_rows: int = 0,
+        multilabel: bool = False,
     ) -> None:  # fmt: skip
         self.settings, self.rows, self.multilabel = settings, rows, multilabel
-        self.n_learners, self.earlier, self.errors = n_learners, earlier, [float(error) for error in errors]
-        self.began, self.n_rows, self.started = began, n_rows, time.monotonic()
-        self.step = max(1, n_learners // LOOKS) if settings.seconds is None else 1
+        self.earlier, self.errors = earlier, [float(error) for error in errors]
         self.best, self.least = n_learners, (np.inf, np.inf)
         self.recent: list[tuple[int, float, float]] = []  # learners, error unless it is mostly chance, loss
-        self.called_off = False  # by a callback or the limit of time
+        self.called_off = False  # by a callback
         if earlier and rows.held:
             self.best, self.least = 0, self._losses()
             self.errors.pop()
@@ -127,8 +123,6 @@ class Stop:
         if self.settings.early_stopping and self._no_better(fit, count):
             return True
         self.called_off = any([bool(callback(fit.done, fit)) for callback in self.settings.callbacks])
-        if not self.called_off and self.settings.seconds is not None:
-            self.called_off = self._too_late(fit, self.settings.seconds)
         return self.called_off
 
     def kept(self, fit: Fit) -> int:
@@ -151,12 +145,3 @@ class Stop:
         if fit.done >= soonest and now < self.least:
             self.best, self.least = fit.done, now
         return fit.done - self.best >= patience
-
-    def _too_late(self, fit: Fit, limit: float) -> bool:
-        elapsed, learners = time.monotonic(), self.earlier + fit.done
-        each = (elapsed - self.started) / fit.done
-        again = 1.0 / (1.0 - self.settings.validation_fraction) if self.settings.refits else 0.0
-        if self.settings.calibrate:
-            again += cost(self.settings, fit.candidate.committee, learners, self.n_rows)
-        self.step = max(1, min(self.n_learners // LOOKS, round(0.02 * limit / max(each, 1e-9))))
-        return elapsed - self.began + again * learners * each > limit

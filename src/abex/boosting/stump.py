@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
-from abex.boosting.histogram import Rows, add_to_row, sum_bins
+from abex.boosting.histogram import Rows, add_to_row, sum_bins, weight_of
 from abex.boosting.learners import WeakLearners, coefficient_of, normaliser, record_split, record_votes
 from abex.boosting.splitter import SplitSearch, border, inner_rows, mark, read_votes
 from abex.boosting.vectors import absolute, pieces, stand_apart
-from abex.boosting.weights import ExampleWeights, current, flush_if_full, update
+from abex.boosting.weights import ExampleWeights, flush_if_full, update
 from abex.kernels import Record, compiled, kernel, rare_kernel
 
 
@@ -100,5 +100,5 @@ def add_sizes(out: Rows, w: ExampleWeights, order: NDArray[np.int32], begin: int
         for at in range(begin, end):
             i = int(order[np.uintp(at)])
             start = int(w.group[np.uintp(i)]) * w.stride
-            weight = current(w.values, w.slot, w.factors, start, i, piece, w.width)
+            weight = weight_of(w.values, i, w.slot, w.factors, start, piece, w.width)
             add_to_row(out, 0, piece, w.width, absolute(weight))

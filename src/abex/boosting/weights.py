@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.histogram import Rows, example_at, store_masses
+from abex.boosting.histogram import Rows, example_at, store_masses, weight_of
 from abex.boosting.vectors import (
-    Vector,
     Width,
     absolute,
     copysign,
@@ -181,15 +180,6 @@ def best_depth(n: int, groups: int, row_bytes: int) -> int:
     return min(fitting or [1], key=cost.__getitem__)
 
 
-@kernel
-def current(
-    values: Rows, slot: NDArray[Any], factors: Rows, start: int, i: int, piece: int, width: Width
-) -> Vector:
-    """The weights of example i, with the pending updates of a group whose table begins at ``start``."""
-    pattern = start + int(slot[np.uintp(i)])
-    return load(values, i, piece, width) * load(factors, pattern, piece, width)
-
-
 @rare_kernel
 def sum_products(
     sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, first: int, last: int, width: Width
@@ -199,7 +189,7 @@ def sum_products(
     for piece in range(pieces(width)):
         total = filled(sums, width, 0.0)
         for i in range(first, last):
-            total = total + current(values, slot, factors, start, i, piece, width)
+            total = total + weight_of(values, i, slot, factors, start, piece, width)
         store(sums, 0, piece, width, total)
 
 
@@ -218,7 +208,7 @@ def flush_rows(
         least = load(floor, 0, piece, width)
         for m in range(first, last):
             i = example_at(row, m)
-            weight = current(values, slot, factors, start, i, piece, width)
+            weight = weight_of(values, i, slot, factors, start, piece, width)
             weight = copysign(maximum(absolute(weight), least), weight)
             store(values, i, piece, width, weight)
             total = total + weight

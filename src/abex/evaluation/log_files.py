@@ -32,6 +32,8 @@ NAMES = {
     "observed": ("observed",),
     "batch": ("batch",),
     "batch_size": ("batch_size",),
+    "also": ("also",),
+    "status": ("status",),
 }
 DSJSON = (".dsjson", ".json", ".jsonl")
 MAX_LINE = 10**7  # characters of an event
@@ -82,28 +84,25 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
     if "batch" in found and "batch_size" not in found:  # those without a reward count too
         found["batch_size"] = counted(found["batch"])
     if (
-        "status" in columns
+        "status" in found
     ):  # of a player: what waits has no reward yet, and what has no probability cannot be weighed
-        numbers = [_numbers(found[name], name, rows) for name in ("probability", "reward")]
-        complete = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
-        rows = rows._replace(number=rows.number[complete])
-        columns = {name: np.asarray(values)[complete] for name, values in columns.items()}
+        complete = np.logical_and.reduce(
+            [np.isfinite(_numbers(found[name], name, rows)) for name in ("probability", "reward")]
+        )
+        rows = Rows(where, rows.number[complete])
         found = {name: values[complete] for name, values in found.items()}
     for name in (
         "observed",
         "also",
         "batch",
     ):  # a player without side observations or batches leaves them empty
-        if name in columns and all(value in (None, "") or value != value for value in list(columns[name])):
-            columns = {key: values for key, values in columns.items() if key != name}
-            found.pop(name, None)
-    if "batch" not in found:
-        found.pop("batch_size", None)
+        if name in found and all(value in (None, "") or value != value for value in found[name].tolist()):
+            del found[name]
     labels, arm = _arms(found["arm"], arms, rows)
     side = None
-    if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
+    if "also" in found and "observed" in found and found["observed"].dtype.kind == "O":
         own = _numbers(found["probability"], "probability", rows)
-        side = _side(np.asarray(columns["also"]), found["observed"], own, labels, arm, rows)
+        side = _side(found["also"], found["observed"], own, labels, arm, rows)
         found["observed"] = own
     numbers_of = {
         name: _numbers(found[name], name, rows)
@@ -112,10 +111,13 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
     }
     for name, values in numbers_of.items():
         check_numbers(name, values, name != "reward", rows.at)
+    sizes = None
+    if "batch" in found:  # a row by itself may leave its size out
+        sizes = _numbers(found["batch_size"], "batch_size", rows)
+        sizes = np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
     return Log(
         labels, arm, numbers_of["probability"], numbers_of["reward"],
-        found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
-        found.get("batch"), _sizes(found, rows),
+        found.get("decision"), found.get("time"), numbers_of.get("observed"), side, found.get("batch"), sizes,
     )  # fmt: skip
 
 
@@ -155,14 +157,6 @@ def _is_number(value: Any) -> bool:
         return isinstance(float(value), float)
     except (ValueError, TypeError, OverflowError):
         return False
-
-
-def _sizes(found: Mapping[str, Any], rows: Rows) -> NDArray[np.int64] | None:
-    """Of the batches; a row by itself may leave it out."""
-    if "batch" not in found:
-        return None
-    sizes = _numbers(found["batch_size"], "batch_size", rows)
-    return np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
 
 
 def _side(
