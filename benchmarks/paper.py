@@ -228,7 +228,7 @@ def counts(verdicts: list[ClaimVerdict], answer: Callable[[ClaimVerdict], str]) 
     return f"{hold} hold, {fail} do not, {open_} cannot be told"
 
 
-def tables_of(panels: dict[str, Panel], store: Store) -> str:
+def tables_of(panels: dict[str, Panel], store: Store, made_from: str) -> str:
     """What docs/experiments.md includes, each part between two comments."""
     verdicts = [verdict for panel in panels.values() for verdict in panel.verdicts]
     seconds = sum(float(found.get("seconds", 0.0)) for _, found in store.measured())
@@ -238,7 +238,7 @@ def tables_of(panels: dict[str, Panel], store: Store) -> str:
     parts = {
         "counts": f"All fourteen panels on the real data, tuned lines on validation data, 50,000 steps (MNIST 30,000), {seeds} "
         f"seeds in boosting: {len(store):,} cells, {size:.0f} MB, {seconds / 60.0:.0f} minutes of CPU time ({machine()}, "
-        f"commit {commit()}). Of {len(verdicts)} claims, the paper's and ours, {alone}, each by itself; corrected across all of "
+        f"commit {made_from}). Of {len(verdicts)} claims, the paper's and ours, {alone}, each by itself; corrected across all of "
         f"them (Holm), {together}.",
         "facebook": network_table(panels, "Facebook, 50,000 steps", ON_FACEBOOK),
         "epinions": network_table(panels, "Epinions, 50,000 steps", ON_EPINIONS),
@@ -252,6 +252,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, help="the folder of `abex reproduce`")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the pages are")
+    parser.add_argument(
+        "--commit", default=commit(), help="what `abex reproduce` was run from, unless it is this one"
+    )
     options = parser.parse_args()
     with Store(options.results / "cells.sqlite") as store:
         panels = {panel.name: panel for panel in panels_of(store)}
@@ -268,7 +271,9 @@ def main() -> None:
         if absent:
             print(f"the tables of experiments.md stay, since these are not complete: {', '.join(absent)}")
             return
-        (options.docs / "experiments_tables.md").write_text(tables_of(panels, store), encoding="utf-8")
+        (options.docs / "experiments_tables.md").write_text(
+            tables_of(panels, store, options.commit), encoding="utf-8"
+        )
         verdicts = [verdict for panel in panels.values() for verdict in panel.verdicts]
         sentence = f"{len(verdicts)} claims, the paper's and ours, {counts(verdicts, lambda one: one.answer)}"
         for page in options.docs.glob("*.md"):
