@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from abex.support.figures import MARKS, canvases, entitle, plain_log_ticks, save, style_of
+from abex.support.figures import MARKS, canvas, entitle, in_style, plain_log_ticks, save, style_of
+
+
+def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[Any]]:
+    """A figure and its axes, row by row, in the house style."""
+    figure, axes = canvas(**options)
+    axes.remove()
+    with in_style():
+        several = list(figure.subplots(rows, columns, squeeze=False).flat)
+    return figure, several
 
 
 def error_against_time(

@@ -96,7 +96,7 @@ class Dividing(Learner[Means]):
     """Divides by the step that is left."""
 
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     def select(state, t, rng):

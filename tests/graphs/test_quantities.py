@@ -20,10 +20,6 @@ from abex.graphs.covers import (
     greedy_clique_cover,
     greedy_dominating_set,
     greedy_independent_set,
-    is_acyclic,
-    is_clique_cover,
-    is_dominating,
-    is_independent,
 )
 from abex.graphs.numbers import (
     acyclic_number,
@@ -35,6 +31,7 @@ from abex.graphs.numbers import (
 from abex.policies.policy import Setting
 from tests.each import each
 from tests.naive import graphs as naive
+from tests.naive.certificates import is_acyclic, is_clique_cover, is_dominating, is_independent
 from tests.needs import DATA, real_data
 
 FACEBOOK = DATA / "facebook" / "0.edges"

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abex import RatingTable, simulate
-from abex.environments.binary_table import BinaryTable
+from abex.environments.ratings import BinaryTable
 from abex.graphs import complete
 from abex.lab.datasets import (
     Ratings,

@@ -461,10 +461,9 @@ def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
     options = {"horizon": 300, "replications": 2000, "progress": False}
     set_crossover(monkeypatch, 10**9)
     if isinstance(policy, (ABE, Boltzmann)):  # they bound the weights of few arms, too
-        for module in ("abe", "boltzmann"):
-            monkeypatch.setattr(
-                f"abex.policies.{module}.sampler_for", lambda law, state: scan_for(law, state.means.size)
-            )
+        monkeypatch.setattr(
+            "abex.policies.learner.sampler_for", lambda law, state: scan_for(law, state.means.size)
+        )
     plain = simulate(policy, environment, seed=2, **options).regret[0]
     monkeypatch.undo()
     for crossing in (0, 32):

@@ -73,7 +73,7 @@ GENERIC_MODULES = {
     "windowed",
 }
 GENERIC_STATES = {
-    "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
+    "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: hand_on", "graph_index: promise",
     "graph_index: share_among_observers", "means: learn_arm", "means: learn_mean",
     "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
     "ucb: learn_width", "ucbv: learn_squares",

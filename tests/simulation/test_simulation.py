@@ -31,7 +31,7 @@ class Recorder(Learner[Means]):
     """Defined here, outside the package: plays round robin and keeps the last reward of each arm."""
 
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     def select(state, t, rng):
@@ -108,7 +108,7 @@ from abex.policies.means import Means, new_means
 @dataclass(frozen=True)
 class InTurn(Policy[Means]):
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     @kernel

@@ -8,7 +8,7 @@ import pytest
 
 from abex import Bernoulli, Player, Policy, UserError, kernel, simulate
 from abex.policies.learner import Learner
-from abex.policies.means import learn_mean, new_means
+from abex.policies.means import Means, learn_mean, new_means
 from tests.each import each
 
 RATE = 0
@@ -31,7 +31,7 @@ def outer_helper(state):
 
 class Base(Learner):
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     learn = staticmethod(learn_mean)
 

@@ -7,7 +7,7 @@ import pytest
 
 from abex import UCB1, Bernoulli, UserError
 from abex.policies.learner import Learner
-from abex.policies.means import learn_mean, new_means
+from abex.policies.means import Means, learn_mean, new_means
 from abex.support.extras import MissingExtraError
 from abex.testing import check_documentation, check_environment, check_policy, policy_checks
 
@@ -19,7 +19,7 @@ class Plain(Learner):
     prior: float = 0.5
 
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     def select(state, t, rng):

@@ -30,7 +30,7 @@ from abex.theory import (
     theorem_2,
 )
 from abex.theory.explanation import explain
-from abex.theory.lemma4 import leak_integral
+from abex.theory.lemmas import leak_integral
 from tests.each import each
 from tests.naive import finite_time as naive
 

@@ -57,8 +57,12 @@ class FeedbackGraph(ABC):
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
+        return self._revealed(self.reveal, whole_number("t", t, least=1), key)
+
+    def _revealed(self, reveal: Any, t: int, key: np.uint64) -> Graph:
+        """What the kernel says that every arm shows."""
         record, seen = self.feedback(key), np.zeros(self.max_observed, np.int64)
-        shown = [seen[: self.reveal(record, t, arm, seen)].copy() for arm in range(self.n_arms)]
+        shown = [seen[: reveal(record, t, arm, seen)].copy() for arm in range(self.n_arms)]
         sources = np.repeat(np.arange(self.n_arms), [arms.size for arms in shown])
         return Graph.from_edges((sources, np.concatenate(shown)), self.n_arms, directed=True)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from abex.graphs.feedback import Edges, Rows, edges_of, in_rows, out_rows, reveal_edges
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
-from abex.kernels import compile_alone, kernel
+from abex.kernels import compile_alone
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.parameters import MOST_ARMS
 
@@ -24,30 +23,7 @@ class _ChangingGraph(FeedbackGraph):
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
-        return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
-
-
-def drawn_graph(record: Edges, t: int) -> Graph:
-    """The graph that is drawn at step t."""
-    seen = np.empty(record.n_arms, dtype=np.int32)
-    count = compile_alone(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
-    sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    compile_alone(collect)(record, t, seen, sources, targets)
-    return Graph.from_edges((sources, targets), record.n_arms, directed=True)
-
-
-@kernel
-def collect(feedback: Edges, t: int, seen: Any, sources: Any, targets: Any) -> int:
-    """All edges of step t into the two arrays if they have room; returns their number."""
-    total = 0
-    for arm in range(feedback.n_arms):
-        count = reveal_edges(feedback, t, arm, seen) - 1
-        if sources.size > 0:
-            for j in range(count):
-                sources[total + j] = arm
-                targets[total + j] = seen[j]
-        total += count
-    return total
+        return self._revealed(compile_alone(self.reveal), whole_number("t", t, least=1), key)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from abex.kernels.compiling_progress import collection_paused
 from abex.kernels.sources import NAME, stamp_of
 from abex.support.private_cache import drop, private_folder, prune, read_entry, user_cache, write_entry
 
@@ -89,14 +88,13 @@ class KernelCache:
             return None
         from numba.core.compiler import CompileResult
 
-        with collection_paused():
-            try:
-                written, reduced, names = pickle.loads(payload)
-                if written == signature:
-                    make_callable(names, target)
-                    return CompileResult._rebuild(target, *reduced)
-            except Exception:  # it was whole, but this Numba cannot make anything of it
-                pass
+        try:
+            written, reduced, names = pickle.loads(payload)
+            if written == signature:
+                make_callable(names, target)
+                return CompileResult._rebuild(target, *reduced)
+        except Exception:  # it was whole, but this Numba cannot make anything of it
+            pass
         drop(path)
         return None
 

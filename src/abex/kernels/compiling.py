@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
-from abex.kernels.compiling_progress import collection_paused, kept_on_disk, watch
+from abex.kernels.compiling_progress import kept_on_disk, watch
 from abex.kernels.current import with_present_globals
 from abex.kernels.sources import NAME
 from abex.support.extras import installed, needed
@@ -133,7 +133,7 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        with collection_paused(), _lock:
+        with _lock:
             with needed():
                 import numba
 

@@ -3,17 +3,13 @@
 Numba compiles in the thread that calls, without a word and without an end to wait for. It does announce each pass
 of the compiler, which is enough for both: after `PATIENCE` seconds those who asked are told, and a thread whose work is to
 stop leaves the compiler before its next pass. A pass of LLVM itself cannot be left; the longest takes about a second.
-
-Meanwhile Python collects no garbage: the compiler makes millions of small objects and keeps most, and looking for garbage among
-them takes a tenth of its time.
 """
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from weakref import WeakSet
@@ -25,10 +21,6 @@ Teller = Callable[[str, bool], None]  # of a name, and whether the code is kept 
 _told: list[Teller] = []
 kept_on_disk: WeakSet[Any] = WeakSet()  # compiled functions
 
-_lock = threading.Lock()
-_pauses = 0  # of all threads
-_was_enabled = False
-
 
 class _Thread(threading.local):
     """What a thread is compiling."""
@@ -36,7 +28,7 @@ class _Thread(threading.local):
     what: str | None = None
     stopped: Callable[[], bool] | None = None
     depth = 0
-    undo = ExitStack()  # when all is compiled
+    timer: threading.Timer | None = None  # until it is told
 
 
 _here = _Thread()
@@ -74,57 +66,30 @@ def compile_as(what: str, stopped: Callable[[], bool] | None = None) -> Iterator
         _here.what, _here.stopped = before
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Within, no garbage is collected, in any thread.
-
-    >>> with collection_paused():
-    ...     gc.isenabled()
-    False
-    """
-    global _pauses, _was_enabled
-    with _lock:
-        if _pauses == 0:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _pauses += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _pauses -= 1
-            if _pauses == 0 and _was_enabled:
-                gc.enable()
-
-
 @cache
 def watch() -> None:
     """Listen to Numba."""
     from numba.core import event
 
     class Compilations(event.Listener):  # type: ignore[misc]
-        """Tells that a function takes long to compile; no garbage is collected meanwhile."""
+        """Tells that a function takes long to compile."""
 
         def on_start(self, started: Any) -> None:
             """A function, or one inside it."""
             _here.depth += 1
-            if _here.depth > 1:
-                return
-            _here.undo = ExitStack()
-            _here.undo.enter_context(collection_paused())
-            if _told:
+            if _here.depth == 1 and _told:
                 function = started.data.get("dispatcher")
                 kept = function in kept_on_disk
-                timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
-                timer.daemon = True
-                timer.start()
-                _here.undo.callback(timer.cancel)
+                _here.timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
+                _here.timer.daemon = True
+                _here.timer.start()
 
         def on_end(self, ended: Any) -> None:
             """It is compiled, or will not be."""
             _here.depth -= 1
-            if _here.depth == 0:
-                _here.undo.close()
+            if _here.depth == 0 and _here.timer is not None:
+                _here.timer.cancel()
+                _here.timer = None
 
     class Passes(event.Listener):  # type: ignore[misc]
         """Leaves the compiler when it is asked to."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import copy
 import ctypes
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class Record:
     _numbers: ClassVar[dict[str, tuple[type, int]]] = {}  # name -> its type, its word
     _objects: ClassVar[dict[str, int]] = {}  # name -> the first of its words
     _puts: ClassVar[dict[str, Callable[[Any, Any], None]]] = {}  # name of a number -> how it is changed
+    _arrays: ClassVar[dict[str, Any]] = {}  # name of an array -> the type of its elements
     _n_words: ClassVar[int] = 1
     _memory: NDArray[np.int64]
     _ints: Any  # the memory as whole numbers,
@@ -58,7 +59,7 @@ class Record:
     _types_then: int  # when `types_changed` was this
 
     def __init_subclass__(cls) -> None:
-        cls._fields, cls._numbers, cls._objects, cls._puts, at = (), {}, {}, {}, 0
+        cls._fields, cls._numbers, cls._objects, cls._arrays, cls._puts, at = (), {}, {}, {}, {}, 0
         for name, hint in get_type_hints(cls).items():
             if name in Record.__annotations__ or get_origin(hint) is ClassVar:
                 continue
@@ -73,6 +74,9 @@ class Record:
             else:
                 cls._objects[name] = at
                 at += ROOM
+                if get_origin(hint) is np.ndarray:
+                    (element,) = get_args(get_args(hint)[1])
+                    cls._arrays[name] = float if element is Any else element
         cls._n_words = max(at, 1)
 
     def __init__(self, **values: Any) -> None:
@@ -84,6 +88,19 @@ class Record:
                 if not hasattr(type(self), name):
                     raise UserError(f"{type(self).__name__} needs a value for its field {name!r}")
                 setattr(self, name, getattr(type(self), name))
+
+    @classmethod
+    def of_arms(cls, n_arms: int, **values: Any) -> Self:
+        """A record whose arrays that are given no value hold a 0 for each of so many arms.
+
+        >>> class Sums(Record):
+        ...     total: NDArray[np.float64]
+        ...     count: NDArray[np.int64]
+        >>> Sums.of_arms(2, total=np.ones(2))
+        Sums(total=array([1., 1.]), count=array([0, 0]))
+        """
+        rest = {name: np.zeros(n_arms, kind) for name, kind in cls._arrays.items() if name not in values}
+        return cls(**rest, **values)
 
     def _allocate(self, memory: NDArray[np.int64]) -> None:
         self.__dict__.update(

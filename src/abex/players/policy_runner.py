@@ -362,8 +362,7 @@ class PolicyRunner:
 
     def counted(self, reward: float, rng: Any) -> float:
         """A reward as such a policy counts it."""
-        kernel = self.policy.counted
-        return reward if kernel is None else float(kernel(self._learned, reward, rng))
+        return float(self.policy.counted(self._learned, reward, rng))
 
     def check_resize(self) -> None:
         """Refuse to change the arms where that cannot be done."""

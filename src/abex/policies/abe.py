@@ -18,8 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
 from abex.policies.boltzmann import MAX_INITIAL, initial_mean, learn_softmax, root_rate
@@ -35,9 +33,10 @@ from abex.policies.exploration import (
     spread,
 )
 from abex.policies.learner import Learned, Learner
+from abex.policies.means import new_means
 from abex.policies.policy import Setting
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
-from abex.samplers import draw, sampler_for
+from abex.samplers import draw
 from abex.samplers.scan import softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
@@ -120,6 +119,7 @@ class ABE(Learner[AbeState]):
     cover: str = choice("alpha-sample", COVERS)
     order: str = choice("random", ORDERS)
     relative = True
+    law = "softmax"
     learn = staticmethod(learn_softmax)
 
     def __post_init__(self) -> None:
@@ -131,12 +131,11 @@ class ABE(Learner[AbeState]):
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, the first iteration open."""
-        n, initial = setting.n_arms, initial_mean(self.initial)
-        state = AbeState(
-            observations=np.zeros(n),
-            means=np.full(n, initial),
+        state = new_means(
+            AbeState,
+            setting.n_arms,
+            initial_mean(self.initial),
             xi=exploration_sequence(self, setting, self.cover, self.order),
-            initial=initial,
             eta=self.eta,
             c=self.c,
             alpha=self.alpha,
@@ -149,8 +148,7 @@ class ABE(Learner[AbeState]):
         """What xi shows follows from it, and the sampler from the means."""
         agree(state.slots >= 1 and 1 <= state.iteration < MAX_ITERATIONS, "an iteration must be under way")
         recount(state.xi)
-        state.sampler = sampler_for("softmax", state)
-        return state
+        return super().prepare(state)
 
     @staticmethod
     @kernel

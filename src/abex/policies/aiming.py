@@ -24,12 +24,7 @@ class Aim(Record):
 
 def aim_on(graph: Any, n_arms: int) -> Aim:
     """Room for a graph."""
-    return Aim(
-        graph=graph,
-        weights=np.zeros(n_arms),
-        who=np.zeros(n_arms, np.int32),
-        shown=np.zeros(n_arms, np.int32),
-    )
+    return Aim.of_arms(n_arms, graph=graph)
 
 
 @single_dispatch

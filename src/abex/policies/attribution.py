@@ -57,11 +57,10 @@ class Attribution(Record):
 def new_attribution(n_arms: int, window: float, silence: float) -> Attribution:
     """No decision yet: of delays nothing is known, so every decision counts."""
     ages = np.concatenate([[0.0], window * 0.5 ** np.arange(HALVINGS - 1, -1, -1)])
-    return Attribution(
+    return Attribution.of_arms(
+        n_arms,
         ages=ages,
         decisions=np.zeros((n_arms, HALVINGS + 1)),
-        converted=np.zeros(n_arms),
-        zeros=np.zeros(n_arms),
         ended=np.zeros(HALVINGS),
         within=np.zeros(HALVINGS),
         weights=np.ones(HALVINGS + 1),

@@ -132,11 +132,7 @@ class ExploreThenCommit(Policy[Commitment]):
         if due is None:
             horizon = self.horizon_of(setting)
             due = max(1, math.ceil((horizon / setting.n_arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)))
-        n = setting.n_arms
-        state = Commitment(
-            observations=np.zeros(n), means=np.zeros(n), committed=-1, score=np.zeros(n), due=float(due)
-        )
-        return self.prepare(state)
+        return self.prepare(Commitment.of_arms(setting.n_arms, committed=-1, due=float(due)))
 
     def prepare(self, state: Commitment) -> Commitment:
         """Count the arms that are short of observations; one is committed to when there is none."""

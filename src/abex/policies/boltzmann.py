@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
 from abex.policies.learner import Learned, Learner
-from abex.policies.means import learn_arm, learn_mean
+from abex.policies.means import learn_arm, learn_mean, new_means
 from abex.policies.policy import Setting
-from abex.samplers import changed, draw, sampler_for
+from abex.samplers import changed, draw
 from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth
 
@@ -100,25 +98,14 @@ class Boltzmann(Learner[BoltzmannState]):
     initial: float | None = real(0.0, least=-MAX_INITIAL, most=MAX_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
     relative = True
+    law = "softmax"
+    learn = staticmethod(learn_softmax)
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
-        n, initial = setting.n_arms, initial_mean(self.initial)
-        state = BoltzmannState(
-            observations=np.zeros(n),
-            means=np.full(n, initial),
-            initial=initial,
-            eta=self.eta,
-            schedule=SCHEDULES.index(self.schedule),
-        )
+        initial, number = initial_mean(self.initial), SCHEDULES.index(self.schedule)
+        state = new_means(BoltzmannState, setting.n_arms, initial, eta=self.eta, schedule=number)
         return self.prepare(state)
-
-    def prepare(self, state: BoltzmannState) -> BoltzmannState:
-        """Draw from the softmax of the means."""
-        state.sampler = sampler_for("softmax", state)
-        return state
-
-    learn = staticmethod(learn_softmax)
 
     @staticmethod
     @kernel
@@ -180,22 +167,10 @@ class BoltzmannGumbel(Learner[GumbelState]):
     scale: float = real(0.5, least=0.0, most=HUGE)
     shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
+    law = "Gumbel"
+    learn = staticmethod(learn_arm)
 
     def start(self, setting: Setting) -> GumbelState:
         """Nothing observed."""
-        n, initial = setting.n_arms, 0.0 if self.shared_noise else math.inf
-        state = GumbelState(
-            observations=np.zeros(n),
-            means=np.full(n, initial),
-            initial=initial,
-            scale=self.scale,
-            shared_noise=self.shared_noise,
-        )
-        return self.prepare(state)
-
-    def prepare(self, state: GumbelState) -> GumbelState:
-        """Find the largest perturbed mean."""
-        state.sampler = sampler_for("Gumbel", state)
-        return state
-
-    learn = staticmethod(learn_arm)
+        initial, numbers = 0.0 if self.shared_noise else math.inf, {"shared_noise": self.shared_noise}
+        return self.prepare(new_means(GumbelState, setting.n_arms, initial, scale=self.scale, **numbers))

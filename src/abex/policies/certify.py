@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from abex.kernels import Record
 from abex.kinds import agree, kept_with_decisions
 from abex.policies.evidence import Evidence
-from abex.policies.naming import as_policy
-from abex.policies.policy import Kernels, Policy, Setting
+from abex.policies.learner import Around
+from abex.policies.policy import Kernels, Setting
 from abex.policies.top_two import TopTwo
 from abex.support.errors import UserError
 from abex.support.parameters import real
@@ -63,7 +63,7 @@ def mixed_probabilities(inside: Callable[..., Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Certify(Policy[CertifyState]):
+class Certify(Around[CertifyState]):
     r"""A policy that earns, and beside it top-two sampling, so that who is best becomes certain soon.
 
     With probability :math:`\beta` as the policy inside, else as `TopTwo`; both learn from every reward:
@@ -96,17 +96,6 @@ class Certify(Policy[CertifyState]):
     policy: Any = Evidence()  # noqa: RUF009 - a value
     share: float = real(0.5, least=0.0, most=1.0)
     identifies = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", as_policy(self.policy))
-        super().__post_init__()
-        for flag in ("needs_graph", "resizable"):
-            object.__setattr__(self, flag, getattr(self.policy, flag))
-
-    @property
-    def needs_horizon(self) -> bool:
-        """As the policy inside."""
-        return bool(self.policy.needs_horizon)
 
     def start(self, setting: Setting) -> CertifyState:
         """Both as they start."""
@@ -151,16 +140,6 @@ class Certify(Policy[CertifyState]):
         """Whether those of the policy inside are."""
         cheap: bool = self.policy.cheap_probabilities
         return cheap
-
-    @staticmethod
-    def select(state: Any, t: int, rng: Any) -> int:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
-
-    @staticmethod
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
 
     def report(self, state: CertifyState) -> dict[str, float]:
         """What the policy inside reports."""

@@ -167,9 +167,9 @@ class GLR(Detector):
         """Nothing seen."""
         places = max(self.window // self.spacing, 2) + 1
         check_size(8 * n_arms * places, f"a GLR detector of window {self.window:,} for {n_arms:,} arms")
-        return GlrRecord(
+        return GlrRecord.of_arms(
+            n_arms,
             counts=np.zeros(n_arms, np.int64),
-            totals=np.zeros(n_arms),
             sums=np.zeros((n_arms, places)),
             delta=self.delta,
             every=self.every,
@@ -218,11 +218,6 @@ def clear_cusum(record: CusumRecord, arm: int) -> None:
     record.down[arm] = 0.0
 
 
-def _cusum(n_arms: int, warm_up: float, drift: float, threshold: float) -> CusumRecord:
-    zeros = {name: np.zeros(n_arms) for name in ("counts", "means", "up", "down")}
-    return CusumRecord(**zeros, warm_up=warm_up, drift=drift, threshold=threshold)
-
-
 @part_of_policies
 @dataclass(frozen=True)
 class CUSUM(Detector):
@@ -256,7 +251,7 @@ class CUSUM(Detector):
 
     def watch(self, n_arms: int) -> CusumRecord:
         """Nothing seen."""
-        return _cusum(n_arms, float(self.warm_up), self.drift, self.threshold)
+        return CusumRecord.of_arms(n_arms, **vars(self))
 
 
 @part_of_policies
@@ -289,4 +284,4 @@ class PageHinkley(Detector):
 
     def watch(self, n_arms: int) -> CusumRecord:
         """Nothing seen."""
-        return _cusum(n_arms, math.inf, self.drift, self.threshold)
+        return CusumRecord.of_arms(n_arms, **vars(self), warm_up=math.inf)

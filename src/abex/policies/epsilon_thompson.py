@@ -19,7 +19,7 @@ from abex.policies.thompson import (
     learn_posterior,
     prior,
 )
-from abex.samplers import distribution, draw, sampler_for
+from abex.samplers import distribution, draw
 from abex.samplers.largest_beta import largest_beta_or_point
 from abex.support.parameters import real, truth
 from abex.support.randomness import argmax, below, share_among_largest
@@ -82,7 +82,7 @@ class EpsilonThompson(Learner[ExploringBeta]):
         """The uniform prior, for every arm."""
         n = setting.n_arms
         epsilon = 1.0 / n if self.epsilon is None else float(self.epsilon)
-        return ExploringBeta(**prior(n, 1.0, 1.0), score=np.zeros(n), resample=self.resample, epsilon=epsilon)
+        return ExploringBeta.of_arms(n, **prior(n, 1.0, 1.0), resample=self.resample, epsilon=epsilon)
 
     @staticmethod
     @kernel
@@ -159,6 +159,7 @@ class TSU(Learner[MixedBeta]):
     failures: float = real(1.0, above=0.0, most=MAX_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS-U",)
+    law = "Beta"
     learn = staticmethod(learn_posterior)
     counted = staticmethod(coin)
 
@@ -170,11 +171,6 @@ class TSU(Learner[MixedBeta]):
             epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
         known = prior(n, self.successes, self.failures)
         return self.prepare(MixedBeta(**known, resample=self.resample, epsilon=epsilon))
-
-    def prepare(self, state: MixedBeta) -> MixedBeta:
-        """Find the largest draw."""
-        state.sampler = sampler_for("Beta", state)
-        return state
 
     @staticmethod
     @kernel

@@ -147,13 +147,9 @@ class Evidence(Learner[EvidenceState]):
         """Nothing observed."""
         n = setting.n_arms
         known = self.aim and setting.graph is not None
-        state = EvidenceState(
-            observations=np.zeros(n),
-            means=np.zeros(n),
-            squares=np.zeros(n),
+        state = EvidenceState.of_arms(
+            n,
             lowest=np.ones(n),
-            highest=np.zeros(n),
-            came=np.zeros(n),
             test=new_change_test(),
             order=new_order(n if self.forget else 0),
             safety=self.safety,

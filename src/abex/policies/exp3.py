@@ -79,7 +79,7 @@ class Exp3(Policy[Exp3State]):
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        state = Exp3State(scores=np.zeros(n), probabilities=np.ones(1), mixing=gamma, step=gamma / n)
+        state = Exp3State.of_arms(n, probabilities=np.ones(1), mixing=gamma, step=gamma / n)
         return self.prepare(state)
 
     def prepare(self, state: Exp3State) -> Exp3State:
@@ -164,7 +164,7 @@ class Exp3IX(Policy[LossState]):
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""
         eta = math.nan if self.eta is None else self.eta
-        state = LossState(losses=np.zeros(setting.n_arms), probabilities=np.ones(1), eta=eta)
+        state = LossState.of_arms(setting.n_arms, probabilities=np.ones(1), eta=eta)
         return self.prepare(state)
 
     def prepare(self, state: LossState) -> LossState:

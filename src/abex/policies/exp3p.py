@@ -77,8 +77,8 @@ class Exp3P(DrawnPolicy[WeightState]):
             gamma = min(0.6, 2.0 * math.sqrt(0.6 * n * math.log(n) / horizon))
         if alpha is None:
             alpha = 2.0 * math.sqrt(math.log(n * horizon / self.delta))
-        return WeightState(
-            scores=np.zeros(n),
+        return WeightState.of_arms(
+            n,
             probabilities=np.full(n, 1.0 / n),
             mixing=gamma,
             bonus=alpha / math.sqrt(n * horizon),

@@ -33,16 +33,8 @@ class GapState(Record):
 
 def gap_state(n_arms: int, first: float, second: float) -> GapState:
     """No loss yet."""
-    return GapState(
-        losses=np.zeros(n_arms),
-        pulls=np.zeros(n_arms),
-        mean_losses=np.zeros(n_arms),
-        probabilities=np.full(n_arms, 1.0 / n_arms),
-        floors=np.zeros(n_arms),
-        untried=n_arms,
-        first=first,
-        second=second,
-    )
+    even = np.full(n_arms, 1.0 / n_arms)
+    return GapState.of_arms(n_arms, probabilities=even, untried=n_arms, first=first, second=second)
 
 
 @kernel

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, single_dispatch
 from abex.kinds import agree, kinds_of, restore
-from abex.policies.learner import Learner
-from abex.policies.naming import as_policy
-from abex.policies.policy import Kernels, Policy, Setting
+from abex.policies.learner import Around, Learner
+from abex.policies.policy import Kernels, Setting
 from abex.support.errors import UserError, shown
 
 MIN_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
@@ -130,8 +129,8 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
             return arm
         return select_inside(state, lived(state.memory, t), rng)  # type: ignore[no-any-return]
 
-    @kernel
-    def take_in(state: Any, t: int, arm: int, seen: int, reward: float) -> None:
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        reward = counted(state, reward, rng)
         let_go(state, t, True)
         weight = enters(state.memory, t, seen, reward)
         if weight > 0.0:
@@ -140,13 +139,7 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
                 let_go(state, t, True)
         advance(state, arm, seen)
 
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        take_in(state, t, arm, seen, reward)
-
-    def update_counted(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        take_in(state, t, arm, seen, counted(state, reward, rng))
-
-    return Kernels(select, update if counted is None else update_counted)
+    return Kernels(select, update)
 
 
 @cache
@@ -166,26 +159,16 @@ def forgetting_probabilities(probabilities_inside: Any, learn: Any) -> Any:
     return probabilities
 
 
-class Forgetting(Policy[Any]):
+class Forgetting(Around[Any]):
     """A policy around another one that decides what it remembers."""
 
-    policy: Any
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", as_policy(self.policy))
         super().__post_init__()
         if not isinstance(self.policy, Learner):
             raise UserError(
                 f"{type(self).__name__} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
                 f"got {shown(str(self.policy))}"
             )
-        for flag in ("needs_graph", "resizable"):
-            object.__setattr__(self, flag, getattr(self.policy, flag))
-
-    @property
-    def needs_horizon(self) -> bool:
-        """As the policy inside."""
-        return bool(self.policy.needs_horizon)
 
     @abstractmethod
     def memory(self, setting: Setting, state: Any) -> Any:
@@ -223,16 +206,6 @@ class Forgetting(Policy[Any]):
         """The kernel of the distribution, where the policy inside has one."""
         inside = self.policy.probabilities
         return None if inside is None else forgetting_probabilities(inside, self.policy.learn)
-
-    @staticmethod
-    def select(state: Any, t: int, rng: Any) -> int:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
-
-    @staticmethod
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
 
     def report(self, state: Any) -> dict[str, float]:
         """What the policy inside reports."""

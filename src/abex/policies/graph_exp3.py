@@ -60,8 +60,8 @@ class _Mixture(DrawnPolicy[CoverState]):
     def _state(self, setting: Setting, step: float, exploration: Any, mixing: Any) -> CoverState:
         """Equal weights."""
         n = setting.n_arms
-        return CoverState(
-            scores=np.zeros(n),
+        return CoverState.of_arms(
+            n,
             probabilities=np.full(n, 1.0 / n),
             exploration=exploration,
             mixing=mixing,
@@ -240,9 +240,8 @@ class Exp3IXGraph(DrawnPolicy[ImplicitState]):
     def start(self, setting: Setting) -> ImplicitState:
         """No loss yet."""
         n = setting.n_arms
-        return ImplicitState(
-            losses=np.zeros(n), probabilities=np.full(n, 1.0 / n), graph=known_graph(self, setting)
-        )
+        even = np.full(n, 1.0 / n)
+        return ImplicitState.of_arms(n, probabilities=even, graph=known_graph(self, setting))
 
     def prepare(self, state: ImplicitState) -> ImplicitState:
         """The rate's sum never falls."""

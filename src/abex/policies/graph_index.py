@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
 from abex.policies.known_graph import known_graph
+from abex.policies.means import new_means
 from abex.policies.policy import Policy, Setting
 from abex.policies.thompson import MAX_PRIOR, BetaState, coin, learn_posterior, prior
 from abex.policies.ucb import UcbState, inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta
 from abex.support.parameters import HUGE, real, truth
-from abex.support.randomness import argmax
+from abex.support.randomness import argmax, share_among_largest
 
 
 @single_dispatch
@@ -63,6 +64,16 @@ def share_among_observers(state: Any, t: int, aim: int, share: float, out: Any) 
     for j in range(count):
         if promise(state, state.who[j]) == top:
             out[state.who[j]] += share / ties
+
+
+@kernel
+def hand_on(state: Any, t: int, aims: Any, out: Any) -> None:
+    """What is shown by an arm when another, to which it leads, is aimed at with these probabilities."""
+    for k in range(out.size):
+        out[k] = 0.0
+    for k in range(out.size):
+        if aims[k] > 0.0:
+            share_among_observers(state, t, k, aims[k], out)
 
 
 class AimedMeans(UcbState):
@@ -123,17 +134,8 @@ class UCBMaxN(Policy[AimedMeans]):
 
     def start(self, setting: Setting) -> AimedMeans:
         """Nothing observed; unseen arms stand at +inf."""
-        n = setting.n_arms
-        return AimedMeans(
-            observations=np.zeros(n),
-            means=np.full(n, np.inf),
-            inv_sqrt_count=np.zeros(n),
-            initial=np.inf,
-            score=np.zeros(n),
-            who=np.zeros(n, np.int32),
-            scale=self.scale,
-            graph=known_graph(self, setting),
-        )
+        graph = known_graph(self, setting)
+        return new_means(AimedMeans, setting.n_arms, scale=self.scale, graph=graph)
 
     def prepare(self, state: AimedMeans) -> AimedMeans:
         """The widths follow from the observations."""
@@ -153,16 +155,9 @@ class UCBMaxN(Policy[AimedMeans]):
     def probabilities(state: AimedMeans, t: int, out: Any) -> None:
         """The largest bounds share, and so do the best arms that show one of them."""
         write_bounds(state, t)
-        aims, top = 0, -math.inf
-        for k in range(out.size):
-            out[k] = 0.0
-            if state.score[k] > top:
-                aims, top = 0, state.score[k]
-            if state.score[k] == top:
-                aims += 1
-        for k in range(out.size):
-            if state.score[k] == top:
-                share_among_observers(state, t, k, 1.0 / aims, out)
+        aims = np.zeros(out.size)
+        share_among_largest(state.score, 1.0, aims)
+        hand_on(state, t, aims, out)
 
     @staticmethod
     @kernel
@@ -223,14 +218,8 @@ class TSMaxN(Policy[AimedBeta]):
 
     def start(self, setting: Setting) -> AimedBeta:
         """The prior, for every arm."""
-        n = setting.n_arms
-        return AimedBeta(
-            **prior(n, self.successes, self.failures),
-            score=np.zeros(n),
-            who=np.zeros(n, np.int32),
-            resample=self.resample,
-            graph=known_graph(self, setting),
-        )
+        n, known = setting.n_arms, prior(setting.n_arms, self.successes, self.failures)
+        return AimedBeta.of_arms(n, **known, resample=self.resample, graph=known_graph(self, setting))
 
     @staticmethod
     @kernel
@@ -246,11 +235,7 @@ class TSMaxN(Policy[AimedBeta]):
     def probabilities(state: AimedBeta, t: int, out: Any) -> None:
         """What is shown by an arm when the draw of another, to which it leads, is the largest."""
         largest_beta(state.successes, state.failures, state.score)
-        for k in range(out.size):
-            out[k] = 0.0
-        for k in range(out.size):
-            if state.score[k] > 0.0:
-                share_among_observers(state, t, k, state.score[k], out)
+        hand_on(state, t, state.score, out)
 
     @staticmethod
     @kernel

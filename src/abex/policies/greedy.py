@@ -6,12 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
 from abex.policies.learner import Learned
-from abex.policies.means import learn_mean
+from abex.policies.means import learn_mean, new_means
 from abex.policies.policy import Policy, Setting
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import argmax, below, share_among_largest
@@ -48,17 +46,21 @@ def leader(state: LeaderMeans, rng: Any) -> int:
     return best
 
 
+@kernel
+def exploration_probability(state: LeaderMeans, t: int) -> float:
+    """Probability of a uniform pull at step t."""
+    if state.decays:
+        return float(min(1.0, state.rate * state.means.size / t))
+    return float(state.rate)
+
+
 class LeaderPolicy(Policy[LeaderMeans]):
     """A policy that plays the arm of the largest mean, but for a probability of any arm."""
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Nothing observed; unseen arms stand at +inf."""
         rate, decays = self.exploration()
-        n = setting.n_arms
-        state = LeaderMeans(
-            observations=np.zeros(n), means=np.full(n, np.inf), initial=np.inf, rate=rate, decays=decays
-        )
-        return self.prepare(state)
+        return self.prepare(new_means(LeaderMeans, setting.n_arms, rate=rate, decays=decays))
 
     @abstractmethod
     def exploration(self) -> tuple[float, bool]:
@@ -68,6 +70,24 @@ class LeaderPolicy(Policy[LeaderMeans]):
         """Look for the leader at the next decision."""
         state.leader = -1
         return state
+
+    @staticmethod
+    @kernel
+    def select(state: LeaderMeans, t: int, rng: Any) -> int:
+        """A uniform arm with the probability of the step, else the leader."""
+        probability = exploration_probability(state, t)
+        if probability > 0.0 and rng.random() < probability:
+            return below(state.means.size, rng)
+        return leader(state, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: LeaderMeans, t: int, out: Any) -> None:
+        """The probability spread over all arms, the rest over the leaders."""
+        probability = exploration_probability(state, t)
+        for k in range(out.size):
+            out[k] = probability / out.size
+        share_among_largest(state.means, 1.0 - probability, out)
 
     @staticmethod
     @kernel
@@ -110,28 +130,6 @@ class FollowTheLeader(LeaderPolicy):
     def exploration(self) -> tuple[float, bool]:
         """None."""
         return 0.0, False
-
-    @staticmethod
-    @kernel
-    def select(state: LeaderMeans, t: int, rng: Any) -> int:
-        """The leader."""
-        return leader(state, rng)
-
-    @staticmethod
-    @kernel
-    def probabilities(state: LeaderMeans, t: int, out: Any) -> None:
-        """1 over the leaders."""
-        for k in range(out.size):
-            out[k] = 0.0
-        share_among_largest(state.means, 1.0, out)
-
-
-@kernel
-def exploration_probability(state: LeaderMeans, t: int) -> float:
-    """Probability of a uniform pull at step t."""
-    if state.decays:
-        return float(min(1.0, state.rate * state.means.size / t))
-    return float(state.rate)
 
 
 @dataclass(frozen=True)
@@ -180,20 +178,3 @@ class EpsilonGreedy(LeaderPolicy):
     def exploration(self) -> tuple[float, bool]:
         """The probability, or its decay."""
         return (self.epsilon, False) if self.decay is None else (self.decay, True)
-
-    @staticmethod
-    @kernel
-    def select(state: LeaderMeans, t: int, rng: Any) -> int:
-        """A uniform arm with the probability of the step, else the leader."""
-        if rng.random() < exploration_probability(state, t):
-            return below(state.means.size, rng)
-        return leader(state, rng)
-
-    @staticmethod
-    @kernel
-    def probabilities(state: LeaderMeans, t: int, out: Any) -> None:
-        """The probability spread over all arms, the rest over the leaders."""
-        probability = exploration_probability(state, t)
-        for k in range(out.size):
-            out[k] = probability / out.size
-        share_among_largest(state.means, 1.0 - probability, out)

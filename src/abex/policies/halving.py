@@ -95,16 +95,8 @@ class SuccessiveHalving(Policy[HalvingState]):
 
     def start(self, setting: Setting) -> HalvingState:
         """All arms are in."""
-        n = setting.n_arms
-        budget = self.budget or self.horizon_of(setting)
-        return HalvingState(
-            observations=np.zeros(n),
-            means=np.zeros(n),
-            taken=np.zeros(n),
-            inside=np.ones(n),
-            score=np.zeros(n),
-            budget=budget / max(math.ceil(math.log2(n)), 1),
-        )
+        n, budget = setting.n_arms, self.budget or self.horizon_of(setting)
+        return HalvingState.of_arms(n, inside=np.ones(n), budget=budget / max(math.ceil(math.log2(n)), 1))
 
     def prepare(self, state: HalvingState) -> HalvingState:
         """Some arm is in."""

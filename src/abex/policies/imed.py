@@ -68,7 +68,7 @@ class IMED(Learner[Means]):
 
     def start(self, setting: Setting) -> Means:
         """Nothing observed; unseen arms stand at +inf."""
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     @kernel

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import dataclasses
+import math
 from typing import Any, ClassVar
 
-import numpy as np
-
-from abex.kernels import fields_of
 from abex.kinds import Count, Mean
 from abex.policies.learner import Learned, Learner
-from abex.policies.means import learn_arm
+from abex.policies.means import learn_arm, new_means
 from abex.policies.policy import Setting
-from abex.samplers import sampler_for
 
 
 class IndexState(Learned):
@@ -26,30 +23,20 @@ class IndexState(Learned):
 class IndexPolicy(Learner[Any]):
     """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.interface` for its formulas."""
 
-    record: ClassVar[
-        Any
-    ]  # the class of its state, for which its formulas are registered; arrays begin with zeros
-    law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
+    record: ClassVar[Any]  # the class of its state, for which its formulas are registered
     learn = staticmethod(learn_arm)
 
-    @abstractmethod
     def numbers(self, setting: Setting) -> dict[str, float]:
-        """The numbers of its formula."""
+        """The numbers of its formula: its parameters."""
+        return {field.name: float(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def report(self, state: Any) -> dict[str, float]:
+        """How many observations came after the horizon that the policy names, if it names one."""
+        horizon = getattr(self, "horizon", None)
+        if horizon is None or math.isnan(state.horizon):
+            return {}
+        return {"observations past horizon": max(0.0, float(state.observations.sum()) - horizon)}
 
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
-        n, numbers = setting.n_arms, self.numbers(setting)
-        known = {*fields_of(IndexState), *numbers}
-        state = self.record(
-            observations=np.zeros(n),
-            means=np.full(n, np.inf),
-            initial=np.inf,
-            **numbers,
-            **{name: np.zeros(n) for name in fields_of(self.record) if name not in known},
-        )
-        return self.prepare(state)
-
-    def prepare(self, state: Any) -> Any:
-        """Find the largest index."""
-        state.sampler = sampler_for(self.law, state)
-        return state
+        return self.prepare(new_means(self.record, setting.n_arms, **self.numbers(setting)))

@@ -78,14 +78,8 @@ class KeptOrder(Record):
 
 def new_order(n_arms: int) -> KeptOrder:
     """Nothing is kept before the first alarm."""
-    names = ("observations", "exposures", "means", "seconds", "past", "past_means", "sums", "levels", "odds")
-    return KeptOrder(
-        unit=-1,
-        level=1.0,
-        newness=1.0,
-        prior=min(MAX_ODDS, PER_ARM * (n_arms - 1)),
-        **{name: np.zeros(n_arms) for name in names},
-    )
+    prior = min(MAX_ODDS, PER_ARM * (n_arms - 1))
+    return KeptOrder.of_arms(n_arms, unit=-1, level=1.0, newness=1.0, prior=prior)
 
 
 def check_order(order: KeptOrder) -> None:

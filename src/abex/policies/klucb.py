@@ -25,43 +25,54 @@ IN_ORDER = 5  # arms
 
 
 class DivergenceState(IndexState):
-    r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le\ell\}` at the level :math:`\ell=\ln t+c\ln\ln t`."""
+    r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le\ell\}` at the level :math:`\ell=\ln t+c\ln\ln t`.
+
+    Where the horizon H is shared, :math:`g(\ell/N_k)` stands in the place of the level, which is fixed at :math:`\ell=H/K`.
+    """
 
     c: float
+    horizon: float
+    shared: bool
 
 
 @level_at.register(DivergenceState)
 @kernel
 def divergence_level(state: DivergenceState, t: float) -> float:
-    """Ln t + c ln ln t, at least 0."""
+    """Ln t + c ln ln t, at least 0, or the fair share of the horizon."""
+    if state.shared:
+        return state.horizon / state.means.size
     level = math.log(t)
     if t >= 3.0:
         level += state.c * math.log(level)
     return max(level, 0.0)
 
 
+@kernel
+def exploration_level(share: float) -> float:
+    r"""The function :math:`g(x)=\ln_+\!\big(x(1+\ln_+^2x)\big)`."""
+    if share <= 1.0:
+        return 0.0
+    log = math.log(share)
+    return log + math.log1p(log * log)
+
+
+@kernel
+def divergence_allowed(state: DivergenceState, count: float, level: float) -> float:
+    """How far from the mean of so many observations a bound may be."""
+    share = level / count
+    return exploration_level(share) / count if state.shared else share
+
+
 @index_of.register(DivergenceState)
 @kernel
 def divergence_index(state: DivergenceState, arm: int, level: float) -> float:
     """The largest mean that the observations do not refute."""
-    return kl_upper_bound(state.means[arm], level / state.observations[arm])
-
-
-@kernel
-def contending_bound(mean: float, each: float, best: float) -> float:
-    """The largest mean at a divergence of ``each``, or -1 if it is below ``best``, by Pinsker's bound or the divergence to it."""
-    goal = best - SAFETY  # arms that have seen the same in another order tie
-    if mean < goal:
-        if 2.0 * (goal - mean) * (goal - mean) > each:
-            return -1.0
-        if best < 1.0 and bernoulli_kl(mean, goal) > each:
-            return -1.0
-    return kl_upper_bound(mean, each)
+    return kl_upper_bound(state.means[arm], divergence_allowed(state, state.observations[arm], level))
 
 
 @first_contender.register(DivergenceState)
 @kernel
-def largest_mean(state: IndexState) -> int:
+def largest_mean(state: DivergenceState) -> int:
     """The first arm of the largest mean, which nearly always has the largest index; of a few arms no order is a gain."""
     if state.means.size <= IN_ORDER:
         return -1
@@ -75,28 +86,32 @@ def largest_mean(state: IndexState) -> int:
 @contending_index.register(DivergenceState)
 @kernel
 def divergence_contending(state: DivergenceState, arm: int, level: float, best: float) -> float:
-    """The index, unless Pinsker's bound, or the divergence to the best, tells that it is smaller."""
+    """The index, or -1 if Pinsker's bound, or the divergence to the best, tells that it is smaller."""
     count, mean = state.observations[arm], state.means[arm]
     if count == 0.0:
         return math.inf
-    if mean < best:
-        if 2.0 * count * (best - mean) * (best - mean) > level:
+    allowed = divergence_allowed(state, count, level)
+    goal = best - SAFETY  # arms that have seen the same in another order tie
+    if mean < goal:
+        if 2.0 * (goal - mean) * (goal - mean) > allowed:
             return -1.0
-        if best < 1.0 and count * bernoulli_kl(mean, best - SAFETY) > level:
+        if best < 1.0 and bernoulli_kl(mean, goal) > allowed:
             return -1.0
-    return kl_upper_bound(mean, level / count)
+    return kl_upper_bound(mean, allowed)
 
 
 @reaching_level.register(DivergenceState)
 @kernel
 def divergence_reaching(state: DivergenceState, arm: int, value: float) -> float:
-    """N times the divergence to the value."""
+    """N times the divergence to the value; at a fixed level only an observation moves an index."""
+    if state.shared:
+        return NEVER
     return state.observations[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
 
 
 @same_forever.register(DivergenceState)
 @kernel
-def same_divergences(state: IndexState, one: int, two: int) -> bool:
+def same_divergences(state: DivergenceState, one: int, two: int) -> bool:
     """As many observations, or a mean of 1, which is its own bound."""
     if state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
@@ -141,61 +156,6 @@ class KLUCB(IndexPolicy):
 
     record = DivergenceState
 
-    def numbers(self, setting: Setting) -> dict[str, float]:
-        """The factor c."""
-        return {"c": float(self.c)}
-
-
-class SharedDivergenceState(IndexState):
-    r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le g(\ell/N_k)\}` at the fixed level :math:`\ell=H/K`."""
-
-    horizon: float
-
-
-@kernel
-def exploration_level(share: float) -> float:
-    r""":math:`\ln_+\!\big(x(1+\ln_+^2x)\big)`."""
-    if share <= 1.0:
-        return 0.0
-    log = math.log(share)
-    return log + math.log1p(log * log)
-
-
-first_contender.register(SharedDivergenceState)(largest_mean)
-same_forever.register(SharedDivergenceState)(same_divergences)
-
-
-@level_at.register(SharedDivergenceState)
-@kernel
-def shared_level(state: SharedDivergenceState, t: float) -> float:
-    """The fair share of the horizon."""
-    return state.horizon / state.means.size
-
-
-@index_of.register(SharedDivergenceState)
-@kernel
-def shared_index(state: SharedDivergenceState, arm: int, level: float) -> float:
-    """The largest mean that the observations do not refute."""
-    n = state.observations[arm]
-    return kl_upper_bound(state.means[arm], exploration_level(level / n) / n)
-
-
-@contending_index.register(SharedDivergenceState)
-@kernel
-def shared_contending(state: SharedDivergenceState, arm: int, level: float, best: float) -> float:
-    """The index, unless Pinsker's bound tells that it is smaller than the best."""
-    n = state.observations[arm]
-    if n == 0.0:
-        return math.inf
-    return contending_bound(state.means[arm], exploration_level(level / n) / n, best)
-
-
-@reaching_level.register(SharedDivergenceState)
-@kernel
-def shared_reaching(state: SharedDivergenceState, arm: int, value: float) -> float:
-    """The level is fixed: only an observation moves an index."""
-    return NEVER
-
 
 @dataclass(frozen=True)
 class KLUCBPlusPlus(IndexPolicy):
@@ -233,14 +193,8 @@ class KLUCBPlusPlus(IndexPolicy):
     also_known_as = ("KL-UCB++",)
     horizon_sets = ("horizon",)
 
-    record = SharedDivergenceState
+    record = DivergenceState
 
     def numbers(self, setting: Setting) -> dict[str, float]:
         """Its horizon, or that of the run."""
-        return {"horizon": float(self.horizon or self.horizon_of(setting))}
-
-    def report(self, state: IndexState) -> dict[str, float]:
-        """How many observations came after the horizon that the policy names, if it names one."""
-        if self.horizon is None:
-            return {}
-        return {"observations past horizon": max(0.0, float(state.observations.sum()) - self.horizon)}
+        return {"horizon": float(self.horizon or self.horizon_of(setting)), "shared": True}

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.policies.learner import Learner
-from abex.policies.means import Means, learn_mean
+from abex.policies.means import Means, learn_mean, new_means
 from abex.policies.policy import Setting
 from abex.policies.top_two import first_leader, share_among_unseen
 from abex.samplers.scan import pick
@@ -82,14 +80,7 @@ class KLLUCB(Learner[BoundsState]):
 
     def start(self, setting: Setting) -> BoundsState:
         """Nothing observed."""
-        n = setting.n_arms
-        return BoundsState(
-            observations=np.zeros(n),
-            means=np.full(n, math.inf),
-            score=np.zeros(n),
-            initial=math.inf,
-            level=-math.log(self.risk),
-        )
+        return new_means(BoundsState, setting.n_arms, level=-math.log(self.risk))
 
     @staticmethod
     @kernel

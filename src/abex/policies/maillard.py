@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.policies.learner import Learner
-from abex.policies.means import Means, largest, learn_mean
+from abex.policies.means import Means, largest, learn_mean, new_means
 from abex.policies.policy import Setting
 from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl
@@ -96,14 +94,9 @@ class Maillard(Learner[MaillardState]):
 
     def start(self, setting: Setting) -> MaillardState:
         """Nothing observed; unseen arms stand at +inf."""
-        n, gaussian = setting.n_arms, self.divergence == "gaussian"
-        return MaillardState(
-            observations=np.zeros(n),
-            means=np.full(n, math.inf),
-            score=np.zeros(n),
-            initial=math.inf,
-            scale=max(0.5 / (self.deviation * self.deviation), TINY) if gaussian else 0.0,
-        )
+        gaussian = self.divergence == "gaussian"
+        scale = max(0.5 / (self.deviation * self.deviation), TINY) if gaussian else 0.0
+        return new_means(MaillardState, setting.n_arms, scale=scale)
 
     @staticmethod
     @kernel

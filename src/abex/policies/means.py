@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from abex.kernels import kernel, single_dispatch
 from abex.kinds import Count, Mean
 from abex.policies.learner import Learned
 from abex.samplers import changed
+
+Known = TypeVar("Known", bound=Learned)
 
 
 class Means(Learned):
@@ -23,14 +25,12 @@ class Means(Learned):
     initial: float  # the mean of an arm without observations
 
 
-def new_means(n_arms: int, initial: float = math.inf) -> Means:
-    """Nothing observed. With the default, arms never observed come before all others."""
-    return Means(
-        observations=np.zeros(n_arms),
-        means=np.full(n_arms, initial),
-        score=np.zeros(n_arms),
-        initial=float(initial),
-    )
+def new_means(record: type[Known], n_arms: int, initial: float = math.inf, **more: Any) -> Known:
+    """Nothing observed: a record with means, which arms never observed have in common.
+
+    With the default they come before all others.
+    """
+    return record.of_arms(n_arms, means=np.full(n_arms, initial), initial=float(initial), **more)
 
 
 @single_dispatch

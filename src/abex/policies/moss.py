@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
@@ -106,9 +106,3 @@ class MOSS(IndexPolicy):
         if self.anytime is not None:
             return {"horizon": math.nan, "factor": 0.5 * (1.0 + self.anytime)}
         return {"horizon": float(self.horizon or self.horizon_of(setting)), "factor": 1.0}
-
-    def report(self, state: Any) -> dict[str, float]:
-        """How many observations came after the horizon that the policy names, if it names one."""
-        if self.horizon is None or self.anytime is not None:
-            return {}
-        return {"observations past horizon": max(0.0, float(state.observations.sum()) - self.horizon)}

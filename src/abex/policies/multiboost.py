@@ -82,8 +82,8 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     def start(self, setting: Setting) -> MultiBoostState:
         """Nothing tried yet."""
         n = setting.n_arms
-        return MultiBoostState(
-            scores=np.zeros(n),
+        return MultiBoostState.of_arms(
+            n,
             probabilities=np.ones(n),
             untried=np.ones(n),
             left=n,

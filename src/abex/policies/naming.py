@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ RECOMMENDED = (
 
 def known_policies() -> dict[str, type[Policy[Any]]]:
     """Every concrete policy defined so far, ours and the user's, by name."""
-    return {name: cls for name, cls in sorted(registry.items()) if not inspect.isabstract(cls)}
+    return {name: cls for name, cls in sorted(registry.items()) if dataclasses.is_dataclass(cls)}
 
 
 def installed_policies(names: list[str] | None = None) -> dict[str, type[Policy[Any]]]:

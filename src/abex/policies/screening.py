@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Score
 from abex.policies.policy import Policy, Setting
@@ -94,18 +92,7 @@ class Screening(Policy[ScreeningState]):
 
     def start(self, setting: Setting) -> ScreeningState:
         """Nothing observed: all weights are 1."""
-        n = setting.n_arms
-        state = ScreeningState(
-            observations=np.zeros(n),
-            means=np.zeros(n),
-            scores=np.zeros(n),
-            baseline=self.baseline,
-            half=self.half,
-            width=self.width,
-            memory=self.memory,
-            exploration=self.exploration,
-        )
-        return self.prepare(state)
+        return self.prepare(ScreeningState.of_arms(setting.n_arms, **vars(self)))
 
     def prepare(self, state: ScreeningState) -> ScreeningState:
         """Count all observations, and draw by the weights."""

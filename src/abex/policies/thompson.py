@@ -11,7 +11,7 @@ from abex.kernels import kernel, single_dispatch
 from abex.kinds import Total
 from abex.policies.learner import Learned, Learner
 from abex.policies.policy import Setting
-from abex.samplers import changed, sampler_for
+from abex.samplers import changed
 from abex.support.parameters import real, truth
 
 MAX_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
@@ -96,6 +96,7 @@ class Thompson(Learner[BetaState]):
     failures: float = real(1.0, above=0.0, most=MAX_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
+    law = "Beta"
     learn = staticmethod(learn_posterior)
     counted = staticmethod(coin)
 
@@ -103,8 +104,3 @@ class Thompson(Learner[BetaState]):
         """The prior, for every arm."""
         known = prior(setting.n_arms, self.successes, self.failures)
         return self.prepare(BetaState(**known, resample=self.resample))
-
-    def prepare(self, state: BetaState) -> BetaState:
-        """Find the largest draw."""
-        state.sampler = sampler_for("Beta", state)
-        return state

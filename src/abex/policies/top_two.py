@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from abex.kernels import kernel
 from abex.policies.learner import Learner
-from abex.policies.means import Means, learn_mean
+from abex.policies.means import Means, learn_mean, new_means
 from abex.policies.policy import Setting
 from abex.samplers.scan import pick
 from abex.support.divergence import bernoulli_kl
@@ -125,15 +123,7 @@ class TopTwo(Learner[TopTwoState]):
 
     def start(self, setting: Setting) -> TopTwoState:
         """Nothing observed."""
-        n = setting.n_arms
-        return TopTwoState(
-            observations=np.zeros(n),
-            means=np.full(n, math.inf),
-            score=np.zeros(n),
-            initial=math.inf,
-            share=self.share,
-            soft=self.soft,
-        )
+        return new_means(TopTwoState, setting.n_arms, share=self.share, soft=self.soft)
 
     @staticmethod
     @kernel

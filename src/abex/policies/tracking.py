@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.policies.learner import Learner
-from abex.policies.means import Means, learn_mean
+from abex.policies.means import Means, learn_mean, new_means
 from abex.policies.policy import Setting
 from abex.policies.top_two import first_leader
 from abex.support.divergence import bernoulli_kl
@@ -150,15 +150,7 @@ class DTracking(Learner[TrackingState]):
 
     def start(self, setting: Setting) -> TrackingState:
         """Nothing observed."""
-        n = setting.n_arms
-        return TrackingState(
-            observations=np.zeros(n),
-            means=np.full(n, math.inf),
-            score=np.zeros(n),
-            plan=np.zeros(n),
-            weights=np.zeros(n),
-            initial=math.inf,
-        )
+        return new_means(TrackingState, setting.n_arms)
 
     @staticmethod
     @kernel

@@ -47,11 +47,9 @@ class TsallisPolicy(DrawnPolicy[TsallisState]):
 
     def start(self, setting: Setting) -> TsallisState:
         """No loss yet."""
-        n = setting.n_arms
-        rate, decays, reduced = self.rate(setting)
-        return TsallisState(
-            losses=np.zeros(n), probabilities=np.full(n, 1.0 / n), rate=rate, decays=decays, reduced=reduced
-        )
+        n, (rate, decays, reduced) = setting.n_arms, self.rate(setting)
+        even = np.full(n, 1.0 / n)
+        return TsallisState.of_arms(n, probabilities=even, rate=rate, decays=decays, reduced=reduced)
 
     def prepare(self, state: TsallisState) -> TsallisState:
         """The smallest loss must not drown what is subtracted from it before the first step of Newton's method."""

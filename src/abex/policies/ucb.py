@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.means import learn_mean
-from abex.policies.policy import Setting
 from abex.samplers import changed
 from abex.samplers.interface import (
     NEVER,
@@ -117,10 +116,6 @@ class UCB1(IndexPolicy):
     law = "UCB"
     relative = True
     also_known_as = ("UCB", "UCB-N")
-
-    def numbers(self, setting: Setting) -> dict[str, float]:
-        """The scale."""
-        return {"scale": float(self.scale)}
 
     record = UcbState
     learn = staticmethod(learn_width)

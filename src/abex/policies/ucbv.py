@@ -10,7 +10,6 @@ from abex.kernels import kernel
 from abex.kinds import Total
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.means import learn_mean
-from abex.policies.policy import Setting
 from abex.samplers import changed
 from abex.samplers.interface import NEVER, SAFETY, index_of, level_at, reaching_level, same_forever
 from abex.support.parameters import HUGE, real
@@ -108,10 +107,6 @@ class UCBV(IndexPolicy):
     law = "UCB-V"
     relative = True
     also_known_as = ("UCB-V",)
-
-    def numbers(self, setting: Setting) -> dict[str, float]:
-        """Both factors."""
-        return {"zeta": float(self.zeta), "c": float(self.c)}
 
     record = VarianceState
     learn = staticmethod(learn_squares)

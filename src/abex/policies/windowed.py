@@ -223,7 +223,8 @@ class Windowed(Forgetting):
         n_entries = (width + 1) * (1 if setting.graph is None else setting.graph.max_observed)
         ring = 1 << (width + 1).bit_length()
         check_size(4 * ring + 24 * n_entries, f"a window of width {width:,} with {n_entries:,} observations")
-        return Window(
+        return Window.of_arms(
+            n_arms,
             oldest=1,
             arms=np.full(n_entries, -1, np.int32),
             steps=np.zeros(n_entries, np.int64),
@@ -231,7 +232,6 @@ class Windowed(Forgetting):
             width=width,
             head=np.full(ring, -1, np.int32),
             following=np.zeros(n_entries, np.int32),
-            **{name: np.zeros(n_arms, np.int64) for name in ("counts", "high", "low")},
         )
 
     def prepare(self, state: Any) -> Any:

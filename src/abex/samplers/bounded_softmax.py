@@ -175,8 +175,4 @@ def invalidate_bounds(bounds: BoundedSoftmax) -> None:
     bounds.high = INVALID
 
 
-@draw.register(BoundedSoftmax)
-@kernel
-def draw_by_bounds(bounds: BoundedSoftmax, scores: Any, rate: float, rng: Any) -> int:
-    """An arm with probability proportional to ``exp(rate * scores[arm])``."""
-    return draw_by_trials(bounds, scores, rate, rng)
+draw.register(BoundedSoftmax)(draw_by_trials)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw, unseen_first
+from abex.samplers.scan import pick, softmax_weights
 from abex.support.randomness import below
 
 REACH = 4.0  # nats above the reference for which there is a bound
@@ -95,22 +96,8 @@ def draw_by_trials(bounds: Any, scores: Any, rate: float, rng: Any) -> int:
 @rare_kernel
 def scan_arms(scores: Any, rate: float, rng: Any) -> int:
     """A draw from the same distribution that looks at every arm."""
-    top = scores[0]
-    for k in range(1, scores.size):
-        top = max(top, scores[k])
-    total = 0.0
-    for k in range(scores.size):
-        total += math.exp(rate * (scores[k] - top))
-    rest = rng.random() * total
-    last = 0
-    for k in range(scores.size):
-        weight = math.exp(rate * (scores[k] - top))
-        if weight > 0.0:
-            last = k
-        rest -= weight
-        if rest < 0.0:
-            break
-    return last
+    weights = np.empty(scores.size)
+    return pick(weights, softmax_weights(scores, rate, weights), rng)
 
 
 # -- buckets ------------------------------------------------------------------------------------------------
@@ -450,8 +437,4 @@ def file_anew(buckets: Buckets) -> None:
     buckets.filed = False
 
 
-@draw.register(Buckets)
-@kernel
-def draw_from_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
-    """An arm with probability proportional to ``exp(rate * scores[arm])``."""
-    return draw_by_trials(buckets, scores, rate, rng)
+draw.register(Buckets)(draw_by_trials)

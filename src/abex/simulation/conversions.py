@@ -133,16 +133,6 @@ def weighing_kernels(draw: Callable[..., Any], learn: Any, counted: Any) -> Dela
     hear = silences(learn)
 
     @kernel
-    def learn_conversion(state: Any, arm: int, reward: float, rng: Any) -> None:
-        learn(state, arm, reward, 1.0)
-
-    @kernel
-    def learn_counted(state: Any, arm: int, reward: float, rng: Any) -> None:
-        learn(state, arm, counted(state, reward, rng), 1.0)
-
-    convert = learn_conversion if counted is None else learn_counted
-
-    @kernel
     def enqueue(pending: Any, memory: Any, state: Any, world: Any, t: int, arm: int, rng: Any) -> int:
         mask = pending.arms.size - 1
         place = t & mask
@@ -174,7 +164,7 @@ def weighing_kernels(draw: Callable[..., Any], learn: Any, counted: Any) -> Dela
                 known = pending.arms[event]
                 pending.bins[event] = bin_of(attribution, delay_at(pending.delays, when, known))
                 attribution.converted[known] += 1.0
-                convert(state, known, pending.paid[event], rng)
+                learn(state, known, counted(state, pending.paid[event], rng), 1.0)
                 hear(attribution, state, known)
                 event = pending.following[event]
         return -1

@@ -82,15 +82,6 @@ def _shown_figure() -> Any:
     return Figure
 
 
-def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[Any]]:
-    """A figure and its axes, row by row, in the house style."""
-    figure, axes = canvas(**options)
-    axes.remove()
-    with in_style():
-        several = list(figure.subplots(rows, columns, squeeze=False).flat)
-    return figure, several
-
-
 def plain_log_ticks(axis: Any) -> None:
     """Plain numbers on a log axis that spans a decade or two, and no more of them than fit."""
     with needed():

@@ -15,6 +15,8 @@ With pytest, one test for each check and each instance:
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,7 +25,6 @@ from abex.policies.naming import as_policy
 from abex.support.errors import one_of
 from abex.support.extras import MissingExtraError
 from abex.testing import environment_contract, policy_contract
-from abex.testing.documentation import check_documentation
 
 __all__ = ["check_documentation", "check_environment", "check_policy", "environment_checks", "policy_checks"]
 
@@ -85,3 +86,34 @@ def check_policy(policy: Any, only: Iterable[str] | None = None, skip: Iterable[
 def check_environment(environment: Any, only: Iterable[str] | None = None, skip: Iterable[str] = ()) -> None:
     """Run all checks on ``environment``, or those named in ``only``, but for those in ``skip``; report every one that fails."""
     _run(environment_checks(), as_environment(environment), only, skip)
+
+
+#: required part -> its pattern
+PARTS = {
+    "a formula (:math:)": r":math:",
+    "References": r"References",
+    "the place in a reference (Section, Theorem, Algorithm, Figure, eq., abstract)": (
+        r"(Section|Theorem|Algorithm|Figure|eq\.|abstract|class)"
+    ),
+    "an example (>>>)": r">>>",
+    "its Cost per step": r"Cost",
+}
+
+
+def check_documentation(policy: Any) -> None:
+    """The docstring has a formula, a reference with its place, a cost, an example, and every parameter.
+
+    This is no part of `check_policy`: a policy without it works as well.
+
+    >>> from abex import UCB1
+    >>> check_documentation(UCB1())
+    """
+    policy = as_policy(policy)
+    text = type(policy).__doc__ or ""
+    lacking = [part for part, sign in PARTS.items() if not re.search(sign, text)]
+    lacking += [
+        f"the parameter {field.name}"
+        for field in dataclasses.fields(policy)
+        if not re.search(rf"^    .*\b{field.name}\b.* : ", text, re.M)
+    ]
+    assert not lacking, f"the docstring of {type(policy).__name__} lacks {'; '.join(lacking)}"

@@ -12,16 +12,10 @@ from abex.theory.bounds import (
     theorem_2,
     theorem_2_as_printed,
 )
-from abex.theory.lemma4 import (
-    boltzmann_leak,
-    gamma_exponent,
-    lemma_4,
-    lemma_4_as_printed,
-    lemma_4_sharp,
-    log2_burn_in,
-)
 from abex.theory.lemmas import (
+    boltzmann_leak,
     exploration_overhead,
+    gamma_exponent,
     largest_alpha,
     lemma_1_lower,
     lemma_1_lower_as_printed,
@@ -31,8 +25,12 @@ from abex.theory.lemmas import (
     lemma_2_threshold,
     lemma_3,
     lemma_3_sharp,
+    lemma_4,
+    lemma_4_as_printed,
+    lemma_4_sharp,
     lemma_5,
     lemma_6,
+    log2_burn_in,
 )
 from abex.theory.published import (
     bge_bound,

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.support.errors import UserError, real_number, whole_number
-from abex.theory.lemma4 import leak_integral, log2_burn_in
-from abex.theory.lemmas import lemma_3
+from abex.theory.lemmas import leak_integral, lemma_3, log2_burn_in
 from abex.theory.schedule import Schedule
 
 SHARES = np.linspace(0.05, 0.95, 19)  # how the gap may be split in `lemma_4_sharp`; each is valid

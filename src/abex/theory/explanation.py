@@ -12,7 +12,7 @@ from abex.theory.bounds import (
     theorem_1,
     theorem_1_as_printed,
 )
-from abex.theory.lemma4 import gamma_exponent, log2_burn_in
+from abex.theory.lemmas import gamma_exponent, log2_burn_in
 from abex.theory.published import bge_bound, lai_robbins, ucb1_bound
 from abex.theory.schedule import Schedule
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.environments.binary_table import BinaryTable
+from abex.environments.ratings import BinaryTable
 from abex.kernels import source_stamp
 from abex.lab.datasets import source_files
 from abex.lab.datasets.registry import keep, load

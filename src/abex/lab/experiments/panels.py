@@ -63,7 +63,7 @@ def paper_figure(outcome: ExperimentResult) -> Any:
     axes.set_xlabel(task.axes[task.paper_axis])
     axes.set_ylabel(textwrap.fill(task.loss_name, 28))
     legend_below(axes, falling)
-    entitle(axes, outcome.experiment.title, subtitle(outcome))
+    entitle(axes, outcome.experiment.title, textwrap.fill(subtitle(outcome), 52))
     return figure
 
 
