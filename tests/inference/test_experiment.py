@@ -110,7 +110,7 @@ def test_chances_to_be_best_of_other_rewards_are_those_of_normal_posteriors():
 BAD = {
     "no rows": (lambda f: f.iloc[:0], {}, "has no rows"),
     "one arm": (lambda f: f[f.variant == "A"], {}, "one arm alone, 'A'"),
-    "no such control": (lambda f: f, {"control": "Z"}, "no arm 'Z' for a control"),
+    "no such control": (lambda f: f, {"control": "Z"}, "no arm 'Z' for a control: arms are A, B"),
     "reward outside": (lambda f: f.assign(clicked=f.clicked * 7), {}, "reward of 7, outside the range 0 to 1"),
     "all alike": (lambda f: f.assign(clicked=0), {}, "all rewards are 0: nothing tells the arms apart"),
     "risk 0": (lambda f: f, {"risk": 0}, "risk must be"),

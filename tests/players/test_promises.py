@@ -227,6 +227,6 @@ def test_decisions_and_steps_from_elsewhere_are_kept_apart_and_saved():
     for one in (player, again, player.copy()):
         assert (one._steps, one._state.decisions) == (4, 1)
         assert "after 1 decisions" in repr(one)
-        assert ", 1 decisions, 1 rewarded" in str(one.summary())
+        assert ", 1 decision, 1 rewarded" in str(one.summary())
         assert one.pending() == []
     assert player_text(again) == player_text(player)

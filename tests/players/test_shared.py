@@ -252,7 +252,7 @@ def test_a_summary_is_told_although_the_store_is_away(tmp_path):
         player.update(player.decide(), 1.0)
         (tmp_path / "shop.db").rename(tmp_path / "elsewhere")
         player.decide()
-        assert "1 decisions, 1 rewarded" in player.summary().caption
+        assert "1 decision, 1 rewarded" in player.summary().caption
         (tmp_path / "elsewhere").rename(tmp_path / "shop.db")
         player.refresh()
 

@@ -14,7 +14,7 @@ from abex.inference.moments import difference_by_moments, interval_by_moments
 from abex.inference.sums import interval, ratio
 from abex.kernels import compile_alone
 from abex.samplers.largest_beta import largest_beta
-from abex.support.errors import UserError, nearest, shown
+from abex.support.errors import UserError, among_arms, shown
 from abex.support.extras import needed
 
 PRIOR = "chance to be best: with a flat prior, as a picture; it is no reason to stop"
@@ -37,8 +37,8 @@ class Arm(NamedTuple):
 def checked_control(control: Any, labels: Sequence[str | int]) -> Any:
     """The arm that lifts are against."""
     if control not in labels:
-        near = nearest(str(control), [str(label) for label in labels])
-        raise UserError(f"there is no arm {shown(control)} for a control{near}")
+        found = among_arms(control, [str(label) for label in labels], len(labels))
+        raise UserError(f"there is no arm {shown(control)} for a control{found}")
     return control
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.players.ids import is_id
-from abex.support.errors import UserError, checked_name, nearest, shown, whole_number
+from abex.support.errors import UserError, among_arms, checked_name, shown, whole_number
 
 Label = int | str
 MOST_NUMBER = 2**62
@@ -95,12 +95,9 @@ class NamedArms:
         try:
             return self._numbers_of[label_of(label)]
         except (KeyError, UserError):
-            raise UserError(f"there is no arm {shown(label)}{self._suggestion(label)}") from None
-
-    def _suggestion(self, label: Any) -> str:
-        words = [str(one) for one in list(self._numbers_of)[:MOST_SUGGESTED]]
-        listed = ", ".join(words[:8]) + (f", ... ({len(self._numbers_of)} in all)" if len(words) > 8 else "")
-        return f"{nearest(str(label), words) if isinstance(label, str) else ''}: arms are {listed}"
+            words = [str(one) for one in list(self._numbers_of)[:MOST_SUGGESTED]]
+            found = among_arms(label, words, len(self._numbers_of))
+            raise UserError(f"there is no arm {shown(label)}{found}") from None
 
     def has(self, number: int) -> bool:
         """Whether there is an arm of this number."""

@@ -723,8 +723,8 @@ class Player:
             if state.windows is not None:
                 open_now = f"{sum(one.pending or 0 for one in found):,} pending"
             found.caption = (
-                f"{self.policy}, {state.n_arms:,} arms, {state.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
-                f"{open_now}, {tallies.expired:,} expired"
+                f"{self.policy}, {state.n_arms:,} arms, {state.decisions:,} decision{'s' * (state.decisions != 1)}, "
+                f"{tallies.rewarded:,} rewarded, {open_now}, {tallies.expired:,} expired"
             )
             more = {"late": tallies.late, "corrected": tallies.corrected}
             found.caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)

@@ -8,7 +8,7 @@ import operator
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -151,3 +151,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     return f" (did you mean {lower[close[0]]!r}?)" if close else ""
+
+
+def among_arms(word: object, names: Sequence[str], count: int) -> str:
+    """The nearest of the names of ``count`` arms, and what arms there are.
+
+    >>> among_arms("rad", ["red", "green"], 2)
+    " (did you mean 'red'?): arms are red, green"
+    """
+    listed = ", ".join(names[:8]) + (f", ... ({count} in all)" if count > 8 else "")
+    return f"{nearest(word, names) if isinstance(word, str) else ''}: arms are {listed}"
