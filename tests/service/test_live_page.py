@@ -377,7 +377,7 @@ def test_an_heir_is_made_from_the_page(browser, address, api):
         form.locator("[name=name]").fill("former")
         form.locator("[name=arms]").fill("\n".join(MEANS))
         form.locator("[type=submit]").click()
-        page.locator("#create-note", has_text="another player").wait_for()
+        page.locator("#create-note", has_text="is another one").wait_for()
         form.locator("[name=name]").fill("heir")
         form.locator("[name=former]").select_option("former")
         form.locator("[type=submit]").click()
