@@ -229,5 +229,5 @@ def test_processes_of_a_store_know_the_same_of_silence(tmp_path):
             assert [(row.arm, row.mean, row.observations) for row in ours] == [
                 (row.arm, row.mean, row.observations) for row in theirs
             ]
-    with pytest.raises(UserError, match="window"):
+    with pytest.raises(UserError, match=r"window is 300\.0 seconds in the journal, not None"):
         Player.open(url, "banner", Thompson(), arms=["red", "green"], expire=timedelta(minutes=5))

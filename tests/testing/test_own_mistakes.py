@@ -292,11 +292,10 @@ def test_a_changed_global_or_helper_is_compiled_anew(monkeypatch):
     assert regret(Follows()) == pytest.approx(0.0)
     monkeypatch.setitem(globals(), "RATE", 1)
     assert regret(Follows()) == pytest.approx(5.0)
-    player = Player(Follows(), 2, compiled=True)
-    assert player.select() == 1
+    assert Player(Follows(), 2, compiled=True).select() == 1
     monkeypatch.setitem(globals(), "RATE", 0)
     assert regret(Follows()) == pytest.approx(0.0)
-    assert player.select() == 0
+    assert Player(Follows(), 2, compiled=True).select() == 0
 
     @kernel
     def second_arm(state):

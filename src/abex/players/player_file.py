@@ -403,7 +403,8 @@ class Definition:
         for name, ours in here.items():
             if ours != (theirs := wanted[name]):
                 unit = " seconds" if name in ("expire", "window", "corrections") else ""
-                return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
+                there, given = (shown(value) + unit * (value is not None) for value in (ours, theirs))
+                return f"{name} is {there} in the journal, not {given}"
         return None
 
 

@@ -68,9 +68,9 @@ class PlayerSettings(msgspec.Struct, frozen=True, omit_defaults=True):
         time = None if self.expire is None else self.expire / 1000.0
         return {
             "rewards": [self.low, self.high],
+            "window": time if self.weighs else None,
             "expire": None if self.weighs else time,
             "unrewarded": self.unrewarded,
-            "window": time if self.weighs else None,
             "conversions": self.conversions,
             "corrections": None if self.corrections is None else self.corrections / 1000.0,
         }

@@ -87,12 +87,15 @@ def compiled_calls(kernels: Kernels, probabilities: Any) -> Calls:
 
 @cache
 def reads_last(function: Any) -> bool:
-    """Whether a function makes use of its last argument.
+    """Whether a function makes use of its last argument; one that only hands it on says to whom, by ``hands_on_to``.
 
     >>> reads_last(lambda x, rng: x), reads_last(lambda x, rng: rng.random())
     (False, True)
     """
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    function = inspect.unwrap(function)
+    if hasattr(function, "hands_on_to"):
+        return reads_last(function.hands_on_to)
+    code = getattr(function, "__code__", None)
     if code is None or code.co_argcount == 0 or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return True
     last = code.co_varnames[code.co_argcount - 1]

@@ -139,6 +139,7 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
                 let_go(state, t, True)
         advance(state, arm, seen)
 
+    update.hands_on_to = counted  # type: ignore[attr-defined]
     return Kernels(select, update)
 
 

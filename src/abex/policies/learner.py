@@ -40,6 +40,7 @@ def learned(learn: Callable[..., Any], counted: Callable[..., Any], advance: Cal
         learn(state, seen, counted(state, reward, rng), 1.0)
         advance(state, arm, seen)
 
+    update.hands_on_to = counted  # type: ignore[attr-defined]
     return update
 
 
