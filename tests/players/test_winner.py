@@ -149,3 +149,13 @@ def test_the_command(tmp_path, capsys):
         main(["player", "winner", "banner", "--store", url, "--risk", "1"])
     assert stopped.value.code == 2
     assert "risk must be" in capsys.readouterr().err
+
+
+def test_nothing_is_forecast_while_an_arm_was_never_tried():
+    player = Player("UCB1", arms=["red", "green", "blue"], seed=1)
+    for reward in (1.0, 0.0):  # of two arms
+        decision = player.decide()
+        player.update(decision, reward)
+    found = player.winner()
+    assert (found.rival, found.remaining) == (None, None)
+    assert "too little was observed" in found.sentence

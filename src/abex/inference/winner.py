@@ -111,8 +111,10 @@ def weakest_rival(state: Comparison, lead: int, open_: NDArray[np.bool_]) -> tup
     ratios = []
     for k in rivals:
         mean = (s[lead] + s[k]) / max(n[lead] + n[k], 1.0)
-        pairs = ((n[arm], s[arm] / max(n[arm], 1.0)) for arm in (lead, k))
-        ratios.append(sum(count * bernoulli_kl(rate, mean) for count, rate in pairs))
+        pairs = (
+            (n[arm], s[arm] / max(n[arm], 1.0)) for arm in (lead, k)
+        )  # who was never tried tells nothing
+        ratios.append(sum(count * bernoulli_kl(rate, mean) for count, rate in pairs if count))
     place = int(np.argmin(ratios))
     return rivals[place], ratios[place]
 

@@ -148,9 +148,8 @@ class Aliases:
         self.seq = 0  # of the last change of an alias
         self._keys: dict[str, str | None] = {}  # of the last change of each
         self.present: dict[str, Alias] = {}
-        self.players: dict[
-            str, list[str]
-        ] = {}  # that an alias has ever named, the latest first: of late rewards
+        #: the players that an alias has ever named, the latest first: of late rewards
+        self.players: dict[str, list[str]] = {}
 
     def follow(self, seq: int, one: Change) -> None:
         """Let the next change of an alias happen."""
