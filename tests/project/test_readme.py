@@ -250,6 +250,11 @@ def test_links_between_files_lead_somewhere():
     assert not broken
 
 
+def test_no_page_has_the_marks_of_an_unfinished_merge():
+    pages = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
+    assert not [page.name for page in pages if re.search(r"^(<{7} |={7}$|>{7} )", page.read_text(), re.M)]
+
+
 def test_a_page_that_shows_expire_says_what_silence_does():
     shown = [page for page in PAGES if re.search(r"expire=|\"expire\"", page.read_text())]
     assert shown
