@@ -318,8 +318,11 @@ class Store(AbstractContextManager["Store"]):
     def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
         wanted = change(what, name, after=split, key=key)
 
-        self.do(lambda journal: journal.change_alias(wanted), self.deadline)
-        self.aliases()
+        def changed(journal: Journal) -> None:
+            journal.change_alias(wanted)
+            self.follow_aliases(journal)
+
+        self.do(changed, self.deadline)
 
     def follow_aliases(self, journal: Journal) -> None:
         """In the thread of the store: take notice of what is new."""

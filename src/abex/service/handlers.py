@@ -307,7 +307,8 @@ async def _changed(state: ServiceState, name: str, work: Callable[[Store], None]
     def changed() -> JSON:
         store = state.connected()
         work(store)
-        return {"name": name, "split": store.aliases().get(name)}
+        alias = store.known_aliases.present.get(name)
+        return {"name": name, "split": None if alias is None else alias.split}
 
     return await asyncio.to_thread(changed)
 
