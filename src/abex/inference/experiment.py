@@ -48,11 +48,7 @@ class Experiment:
     notes: list[str]
     trial: Trial
     risk: float
-
-    @property
-    def is_coin(self) -> bool:
-        """Whether all rewards are 0 or 1."""
-        return is_coin(self.trial.reward)
+    is_coin: bool  # whether all rewards are 0 or 1
 
     def rows(self) -> list[list[str]]:
         """The table as text."""
@@ -146,11 +142,6 @@ class Experiment:
         write_atomically(path, page.encode())
 
 
-def is_coin(rewards: Floats) -> bool:
-    """Whether all rewards are 0 or 1, after scaling."""
-    return bool(((rewards == 0.0) | (rewards == 1.0)).all())
-
-
 def moments_to_look(rows: int) -> Any:
     """Rows at which the figure looks: evenly on a logarithmic axis, the last included."""
     return np.unique(np.geomspace(min(10, rows), rows, LOOKS).astype(np.int64))
@@ -206,18 +197,20 @@ def experiment(
     if method == SUMS:
         row = row_of_sums(trial, risk)
     found = verdict(state, trial.labels, risk=risk, at_least=at_least, method=method, scale=trial.scale)
-    notes = [trial.note, share_warning(trial, probability is not None), *heavy_tails(trial)]
+    coin = bool(((trial.reward == 0.0) | (trial.reward == 1.0)).all())
+    heavy = [] if coin else heavy_tails(trial)
+    notes = [trial.note, share_warning(trial, probability is not None), *heavy]
     arms = arms_of(
         state,
         trial.labels,
-        coin=is_coin(trial.reward),
+        coin=coin,
         low=trial.low,
         scale=trial.scale,
         control=label,
         risk=risk,
     )
     decided = row + 1 if row >= 0 and found.winner is not None else None
-    return Experiment(arms, found, decided, label, [text for text in notes if text], trial, risk)
+    return Experiment(arms, found, decided, label, [text for text in notes if text], trial, risk, coin)
 
 
 def row_of_sums(trial: Trial, risk: float) -> int:
@@ -233,8 +226,6 @@ def row_of_sums(trial: Trial, risk: float) -> int:
 def heavy_tails(trial: Trial) -> list[str]:
     """A sentence for each arm whose mean a few rewards carry."""
     found: list[str] = []
-    if is_coin(trial.reward):
-        return found
     for k, label in enumerate(trial.labels):
         paid = trial.reward[trial.arm == k]
         if paid.size > 10 * HEAVY and paid.sum() > 0.0:
