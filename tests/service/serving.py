@@ -23,6 +23,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 ROOT = Path(__file__).parents[2]
+NEVER_MADE = "0190a7c8-5d2f-7000-8000-01f2d3c4b5a6"  # an id of no decision
 SOURCES = os.pathsep.join([str(ROOT), *sys.path])  # those of this process: a mutant's are a copy
 
 

@@ -13,24 +13,12 @@ from abex.client import AsyncClient, Client, ServiceError
 from abex.players import Store
 from abex.players.changes import ALIAS_ROLLED_BACK, ALIAS_SET
 from abex.service.keys import KeyFile, new_key
-from tests.service.serving import command, patient, service, workers
+from tests.service.serving import NEVER_MADE, command, patient, service, workers
 from tests.service.test_client import AsyncFlaky, Flaky
 from tests.waiting import PATIENCE, wait_until
 
 ALIAS, DECIDE = "/v1/aliases/home%2Fbanner", "/v1/players/home%2Fbanner/decisions"
 REWARD = "/v1/players/home%2Fbanner/rewards"
-NEVER_MADE = "0190a7c8-5d2f-7000-8000-01f2d3c4b5a6"
-
-
-@pytest.fixture
-def store(tmp_path):
-    return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-
-
-@pytest.fixture
-def elsewhere(store):
-    """The address of the same store as another process has it."""
-    return store.replace("normal", "NORMAL")
 
 
 @pytest.fixture

@@ -78,6 +78,20 @@ def play(api, name, count, seed):
     assert api.post(f"/v1/players/{name}/rewards/batch", json={"rewards": told}).status_code == 200
 
 
+@contextmanager
+def locked(tmp_path):
+    """A service that asks for keys, with one player; yields its address and a key of the role read."""
+    (admin, first), (read, second) = new_key("admin"), new_key("read")
+    (tmp_path / "keys").write_text(f"{first}\n{second}\n")
+    with command(f"sqlite:///{tmp_path}/shop.db", "--keys", str(tmp_path / "keys")) as (_, address):
+        with httpx.Client(
+            base_url=address, headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE
+        ) as api:
+            make(api, "banner", list(MEANS))
+            play(api, "banner", 30, seed=1)
+        yield address, read
+
+
 def tile(page, name):
     return page.locator(f"[data-tile='{name}'] dd")
 
@@ -233,25 +247,17 @@ def test_one_tap_asks_who_won_and_changes_nothing(browser, address, api):
 
 
 def test_who_has_no_right_to_ask_is_told_so(browser, tmp_path):
-    (admin, first), (read, second) = new_key("admin"), new_key("read")
-    (tmp_path / "keys").write_text(f"{first}\n{second}\n")
-    with command(f"sqlite:///{tmp_path}/shop.db", "--keys", str(tmp_path / "keys")) as (_, address):
-        with httpx.Client(
-            base_url=address, headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE
-        ) as api:
-            make(api, "banner", list(MEANS))
-            play(api, "banner", 30, seed=1)
-        with looking(browser, address, allowed="status of 40") as page:
-            page.locator("#key input").fill(read)
-            page.keyboard.press("Enter")
-            wait_for_tile(page, "decisions", "30")
-            page.locator("#ask-winner button").click()
-            page.wait_for_selector("#verdict[open]")
-            page.keyboard.press("Escape")
-            page.evaluate("sessionStorage.setItem('abex-key', 'abex_gone')")
-            page.locator("#ask-winner button").click()
-            page.locator("#ask-winner-note", has_text="key").wait_for()
-            assert not page.locator("#verdict").is_visible()
+    with locked(tmp_path) as (address, read), looking(browser, address, allowed="status of 40") as page:
+        page.locator("#key input").fill(read)
+        page.keyboard.press("Enter")
+        wait_for_tile(page, "decisions", "30")
+        page.locator("#ask-winner button").click()
+        page.wait_for_selector("#verdict[open]")
+        page.keyboard.press("Escape")
+        page.evaluate("sessionStorage.setItem('abex-key', 'abex_gone')")
+        page.locator("#ask-winner button").click()
+        page.locator("#ask-winner-note", has_text="key").wait_for()
+        assert not page.locator("#verdict").is_visible()
 
 
 def test_charts_come_before_lists_and_durations_are_words(browser, address, api):
@@ -406,28 +412,20 @@ def test_a_service_that_is_away_is_told_and_found_again(browser, tmp_path):
 
 
 def test_a_key_is_asked_for_and_kept_in_the_tab(browser, tmp_path):
-    (admin, first), (read, second) = new_key("admin"), new_key("read")
-    (tmp_path / "keys").write_text(f"{first}\n{second}\n")
-    with command(f"sqlite:///{tmp_path}/shop.db", "--keys", str(tmp_path / "keys")) as (_, address):
-        with httpx.Client(
-            base_url=address, headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE
-        ) as api:
-            make(api, "banner", list(MEANS))
-            play(api, "banner", 30, seed=1)
-        with looking(browser, address, allowed="status of 40") as page:
-            page.wait_for_selector("#key:visible")
-            page.locator("#key input").fill("abex_wrong")
-            page.keyboard.press("Enter")
-            page.wait_for_selector("#trouble:visible")
-            page.locator("#key input").fill(read)
-            page.keyboard.press("Enter")
-            wait_for_tile(page, "decisions", "30")
-            page.reload()
-            wait_for_tile(page, "decisions", "30")
-            assert read not in page.url
-            page.locator("#what-if [type=submit]").click()
-            page.locator("#what-if-note", has_text="role admin").wait_for()
-            assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+    with locked(tmp_path) as (address, read), looking(browser, address, allowed="status of 40") as page:
+        page.wait_for_selector("#key:visible")
+        page.locator("#key input").fill("abex_wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#trouble:visible")
+        page.locator("#key input").fill(read)
+        page.keyboard.press("Enter")
+        wait_for_tile(page, "decisions", "30")
+        page.reload()
+        wait_for_tile(page, "decisions", "30")
+        assert read not in page.url
+        page.locator("#what-if [type=submit]").click()
+        page.locator("#what-if-note", has_text="role admin").wait_for()
+        assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
 
 
 def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):

@@ -25,7 +25,6 @@ from starlette.routing import Mount
 
 from abex import Player, UserError
 from abex.evaluation import Log, evaluate
-from abex.players import Store
 from abex.players.events import Decided
 from abex.players.journal import journal_at
 from abex.players.player_settings import PlayerSettings
@@ -40,25 +39,10 @@ from abex.service.routes import ROUTES
 from abex.service.timeline import Timeline
 from tests.each import each
 from tests.players.test_terms import Clock
-from tests.service.serving import TestClient, service
+from tests.service.serving import NEVER_MADE, TestClient, service
 from tests.waiting import wait_until
 
 DECIDE, REWARD = "/v1/players/banner/decisions", "/v1/players/banner/rewards"
-NEVER_MADE = "0190a7c8-5d2f-7000-8000-01f2d3c4b5a6"
-
-
-@pytest.fixture
-def store(tmp_path):
-    return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-
-
-@pytest.fixture
-def elsewhere(store):
-    """The address of the same store as another process has it: not shared with who opens `store`."""
-    found = store.replace("normal", "NORMAL")
-    with Store.open(store) as one, Store.open(found) as two:
-        assert one is not two
-    return found
 
 
 @pytest.fixture
