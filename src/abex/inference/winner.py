@@ -29,9 +29,8 @@ class Winner(NamedTuple):
     winner: str | int | None  # the best arm, where that is sure enough
     sentence: str
     leader: str | int | None  # the arm of the largest mean
-    alike: tuple[
-        str | int, ...
-    ]  # arms none of which is better than the leader by as much as matters, where that is sure
+    #: arms none of which is better than the leader by as much as matters, where that is sure
+    alike: tuple[str | int, ...]
     remaining: int | None  # roughly how many more decisions on `rival` it takes, one digit
     risk: float
     method: str  # "bets" on the propensities, or "sums" of leaders, which assume levels that do not move
@@ -111,9 +110,8 @@ def weakest_rival(state: Comparison, lead: int, open_: NDArray[np.bool_]) -> tup
     ratios = []
     for k in rivals:
         mean = (s[lead] + s[k]) / max(n[lead] + n[k], 1.0)
-        pairs = (
-            (n[arm], s[arm] / max(n[arm], 1.0)) for arm in (lead, k)
-        )  # who was never tried tells nothing
+        pairs = ((n[arm], s[arm] / max(n[arm], 1.0)) for arm in (lead, k))
+        # an arm that was never tried tells nothing
         ratios.append(sum(count * bernoulli_kl(rate, mean) for count, rate in pairs if count))
     place = int(np.argmin(ratios))
     return rivals[place], ratios[place]

@@ -91,22 +91,26 @@ class Bets:
     """Sums of the arms, bets on decisions, and the rewards that wait for those of earlier decisions."""
 
     __slots__ = (
-        *(
-            "arms",
-            "bet",
-            "changing",
-            "closed",
-            "compiled",
-            "counted",
-            "epoch",
-            "former",
-            "in_order",
-            "late",
-            "most",
-            "order",
-            "passed",
-        ),
-        *("_chances", "_is_clear", "_is_whole", "_known", "_lists", "_nothing", "_take"),
+        "_chances",
+        "_is_clear",
+        "_is_whole",
+        "_known",
+        "_lists",
+        "_nothing",
+        "_take",
+        "arms",
+        "bet",
+        "changing",
+        "closed",
+        "compiled",
+        "counted",
+        "epoch",
+        "former",
+        "in_order",
+        "late",
+        "most",
+        "order",
+        "passed",
     )
 
     def __init__(self, arms: NamedArms, compiled: bool, most: int, in_order: bool) -> None:

@@ -192,9 +192,8 @@ class PlayerState(PolicyRunner):
         self.elsewhere = 0  # arms tried elsewhere
         self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
-        self.is_timed = (
-            settings.expire is not None or settings.kept is not None
-        )  # whether time brings anything about
+        #: whether time brings anything about
+        self.is_timed = settings.expire is not None or settings.kept is not None
         self.bets = Bets(arms, compiled, max_pending, in_order=settings.expire is not None)
         #: where silence counts by its age, and where a decision may have another reward
         self.windows: OpenWindows | None = None
@@ -210,9 +209,8 @@ class PlayerState(PolicyRunner):
         #: arms up to which probabilities are worked out with every decision
         self._worked_out_up_to = 0
         wanted = settings.propensities
-        if wanted or (
-            wanted is None and settings.weighs and is_shared
-        ):  # others grow older before they are written
+        ages = settings.weighs and is_shared  # others grow older before they are written
+        if wanted or (wanted is None and ages):
             self._worked_out_up_to = MOST_ARMS
         elif wanted is None and policy.cheap_probabilities:
             self._worked_out_up_to = MOST_KEPT

@@ -266,10 +266,8 @@ def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     room = 0.055 * (4.2 / float(axes.figure.get_figheight())) * (size / 9.0)
     heights = spread(np.array([height for height, _, _ in ends]), room)
     inches = axes.figure.dpi_scale_trans + ScaledTranslation(1.0, 0.0, axes.transAxes)
-    beside = {
-        "transform": blended_transform_factory(inches, axes.transAxes),
-        "clip_on": False,
-    }  # of the right side
+    right = blended_transform_factory(inches, axes.transAxes)  # inches beside the right side
+    beside = {"transform": right, "clip_on": False}
     for (true, position, label), height in zip(ends, heights, strict=True):
         look = style_of(position)
         mark = mark_of(position, len(lines))

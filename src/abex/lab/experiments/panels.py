@@ -14,10 +14,8 @@ from abex.support.figures import canvas, draw_line, entitle, height_with, legend
 from abex.support.progress import Progress
 
 FORMATS = ("png", "svg", "pdf")
-WIDE, TALL = (
-    4.6,
-    3.4,
-)  # inches without the legend: its letters can be read in a column of a paper, and on a phone
+#: inches without the legend: its letters can be read in a column of a paper, and on a phone
+WIDE, TALL = 4.6, 3.4
 
 
 def draw(outcome: ExperimentResult, folder: Path, show: bool | None = False) -> list[Path]:
